@@ -1,0 +1,337 @@
+"""Reader of sound files: the xarray engine ``manifold-audio``.
+
+Everything goes through libsndfile, opened anew for each read: an array holds a path and no open
+file, so it can be pickled, and threads and worker processes read side by side. Reading takes
+the requested range in blocks; opening reads the header, the first frames and the last one.
+"""
+
+import io
+import os
+import re
+import struct
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import soundfile
+import xarray as xr
+from xarray.backends import BackendArray, BackendEntrypoint
+from xarray.core import indexing
+
+from .contract import (
+    CHUNK_BYTES,
+    has_suffix,
+    lazy_variable,
+    local_file,
+    recording_dataset,
+    refusal,
+    uniform_time,
+)
+from .sniff import SOUNDS, UNKNOWN, WAVES, describe, looks_crlf_mangled
+from .wave_header import check_wave
+
+_READER = "audio"
+_WAVE_SUFFIXES = (".wav", ".wave", ".bwf", ".rf64", ".w64")
+_OTHER_SUFFIXES = (".flac", ".ogg", ".oga", ".opus", ".aif", ".aiff", ".aifc", ".au", ".snd", ".caf", ".mp3")
+_SUFFIXES = frozenset((*_WAVE_SUFFIXES, *_OTHER_SUFFIXES))
+_LOGGED_SIZES = re.compile(r"(?:SSND|Data Size|riff)\s*: (\d+) \(should be (\d+)\)")
+# Samples that float32 does not hold exactly.
+_WIDE_SUBTYPES = ("PCM_32", "DOUBLE", "ALAC_32")
+_PROBE_FRAMES = 4096
+_COPY = "Copy or download it again"
+_CONVERT = "Convert it, for example with: ffmpeg -i FILE NEW.flac"
+_MANGLED = "Copy it again in binary mode, for every LF in it became CRLF in a text-mode transfer"
+_OGG_PAGE_BYTES = 65_307
+_OGG_LAST_PAGE = 4
+
+Samples = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class AudioFile:
+    """What is needed to read a range of a file again."""
+
+    path: str
+    """The file."""
+    frames: int
+    """Number of samples of each channel."""
+    channels: int
+    """Number of channels."""
+    sampling_rate: float
+    """Frames per second, in Hz."""
+    dtype: np.dtype[Any]
+    """Float32, or float64 where the file holds more than 24 bits."""
+    unknown_sizes: tuple[int, ...] = ()
+    """Offsets of header fields to be read as "size unknown"."""
+    last_seek: int | None = None
+    """Last frame at which reading may begin; None for any."""
+
+
+class AudioArray(BackendArray):
+    """The samples of a sound file as (frames, channels), read range by range.
+
+    Parameters
+    ----------
+    file
+        The file, as :func:`inspect_audio` found it.
+
+    Examples
+    --------
+    >>> file = AudioFile("night.flac", 480_000, 2, 48_000.0, np.dtype("f4"))
+    >>> AudioArray(file).shape
+    (480000, 2)
+    """
+
+    def __init__(self, file: AudioFile) -> None:
+        self.file = file
+        self.shape = (file.frames, file.channels)
+        self.dtype = file.dtype
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        """Read one range."""
+        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._read)
+
+    def _read(self, key: tuple[Any, Any]) -> Samples:
+        """Read integers or slices of positive step; memory is the answer and one block."""
+        time, channel = (part if isinstance(part, slice) else slice(part, part + 1) for part in key)
+        rows, n_columns = range(self.file.frames)[time], len(range(self.file.channels)[channel])
+        answer = np.empty((len(rows), n_columns), self.dtype)
+        position, filled = rows.start, 0
+        for block in read_blocks(self.file, rows.start, rows[-1] + 1 if rows else rows.start):
+            chosen = block[(rows.start - position) % rows.step :: rows.step, channel]
+            answer[filled : filled + len(chosen)] = chosen
+            position, filled = position + len(block), filled + len(chosen)
+        return answer[tuple(slice(None) if isinstance(part, slice) else 0 for part in key)]
+
+
+class AudioBackend(BackendEntrypoint):
+    """Opens sound files as lazy recordings with ``xr.open_dataset``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     soundfile.write(Path(folder, "a.wav"), np.array([0.0, 0.5, -0.5]), 10)
+    ...     dataset = xr.open_dataset(Path(folder, "a.wav")).load()
+    >>> dataset["recording"].values
+    array([[ 0. ],
+           [ 0.5],
+           [-0.5]], dtype=float32)
+    >>> dataset["recording"].attrs["sampling_rate"]
+    10.0
+    """
+
+    description = "Open sound files (WAV, RF64, W64, FLAC, Ogg, AIFF, ...) as recordings, lazily"
+    open_dataset_parameters = ("filename_or_obj", "drop_variables")
+
+    def guess_can_open(self, filename_or_obj: Any) -> bool:
+        """Claim files by their name, whatever they hold."""
+        return has_suffix(filename_or_obj, _SUFFIXES)
+
+    def open_dataset(self, filename_or_obj: Any, *, drop_variables: str | Iterable[str] | None = None) -> xr.Dataset:
+        """Open one file; its samples are read when they are used.
+
+        Parameters
+        ----------
+        filename_or_obj
+            Path of the file.
+        drop_variables
+            Names to leave out.
+
+        Returns
+        -------
+        Dataset with the variable ``recording``, dims (time, channel), where 1 is full scale.
+        """
+        file = inspect_audio(local_file(_READER, filename_or_obj))
+        array = AudioArray(file)
+        return recording_dataset(
+            lazy_variable(array, file.dtype, array.shape),
+            path=file.path,
+            channels=[f"ch{number}" for number in range(1, file.channels + 1)],
+            time=uniform_time(file.frames, file.sampling_rate),
+            sampling_rate=file.sampling_rate,
+            units="1",
+            long_name="sample value relative to full scale",
+            drop_variables=drop_variables,
+        )
+
+
+def inspect_audio(path: str) -> AudioFile:
+    """Look at a sound file and refuse it if it cannot be read to its end.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    What is needed to read it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     soundfile.write(folder + "/a.flac", np.zeros((50, 2)), 8000)
+    ...     inspect_audio(folder + "/a.flac").frames
+    50
+    """
+    if (words := describe(path)) not in SOUNDS | {UNKNOWN}:
+        raise refusal(_READER, path, "be a sound file", words, "Put the recording in its place")
+    unknown_sizes = check_wave(path) if words in WAVES.values() else ()
+    with _errors_named(path, "opened"), _open_sound(path, unknown_sizes) as sound:
+        wide = sound.subtype in _WIDE_SUBTYPES
+        file = AudioFile(
+            path,
+            sound.frames,
+            sound.channels,
+            float(sound.samplerate),
+            np.dtype(np.float64 if wide else np.float32),
+            unknown_sizes,
+            _last_vorbis_seek(path) if sound.subtype == "VORBIS" else None,
+        )
+        _check_container(path, sound)
+    _check_decodes(file)
+    return file
+
+
+def read_blocks(file: AudioFile, start: int, stop: int) -> Iterator[Samples]:
+    """Read a range of frames, in blocks of at most 8 MB.
+
+    Parameters
+    ----------
+    file
+        The file.
+    start
+        First frame.
+    stop
+        Frame after the last.
+
+    Yields
+    ------
+    Consecutive blocks, shape (frames, channels).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     soundfile.write(folder + "/a.wav", np.arange(4) / 4, 8000)
+    ...     [block.ravel() for block in read_blocks(inspect_audio(folder + "/a.wav"), 1, 3)]
+    [array([0.25, 0.5 ], dtype=float32)]
+    """
+    if start >= stop:
+        return
+    longest = max(1, CHUNK_BYTES // (file.dtype.itemsize * file.channels))
+    where = f"read in frames {start} to {stop - 1}"
+    with _errors_named(file.path, where), _open_sound(file.path, file.unknown_sizes) as sound:
+        position = start if file.last_seek is None else min(start, file.last_seek)
+        sound.seek(position)
+        while position < stop:
+            # Frames before `start` are read only to be dropped: see _last_vorbis_seek.
+            target = min(position + longest, start if position < start else stop)
+            block = sound.read(target - position, dtype=file.dtype.name, always_2d=True)
+            if len(block) < target - position:
+                raise _ended_early(file, position + len(block))
+            if position >= start:
+                yield block
+            position = target
+
+
+class _SizesUnknown(io.FileIO):
+    """A file in which some header fields read as 0xFFFFFFFF, as in a stream of unknown length."""
+
+    def __init__(self, path: str, fields: tuple[int, ...]) -> None:
+        super().__init__(path)
+        self._fields = fields
+
+    def readinto(self, buffer: Any) -> int:
+        """Read, then write over the fields that fall into what was read."""
+        start = self.tell()
+        count = super().readinto(buffer) or 0
+        view = memoryview(buffer).cast("B")
+        for at in (at for field in self._fields for at in range(field, field + 4)):
+            if start <= at < start + count:
+                view[at - start] = 0xFF
+        return count
+
+
+@contextmanager
+def _open_sound(path: str, unknown_sizes: tuple[int, ...]) -> Iterator[soundfile.SoundFile]:
+    """Open a file by libsndfile, through the repair of its sizes where there is one."""
+    if not unknown_sizes:
+        with soundfile.SoundFile(path) as sound:
+            yield sound
+        return
+    with _SizesUnknown(path, unknown_sizes) as repaired, soundfile.SoundFile(repaired) as sound:
+        yield sound
+
+
+@contextmanager
+def _errors_named(path: str, doing: str) -> Iterator[None]:
+    """Turn an error of libsndfile, which may be empty, into one that names the file."""
+    try:
+        yield
+    except soundfile.LibsndfileError as error:
+        reason = error.error_string.rstrip(" .") or f"error {error.code}"
+        raise refusal(
+            _READER,
+            path,
+            f"be sound that can be {doing}",
+            f'"{reason}" from libsndfile (the file is damaged, cut short or of an unknown coding)',
+            _MANGLED if looks_crlf_mangled(path) else f"{_COPY}, or convert it to WAV or FLAC",
+        ) from error
+
+
+def _ended_early(file: AudioFile, found: int) -> ValueError:
+    """Build the error of a file that decodes to fewer frames than it claims."""
+    return refusal(
+        _READER,
+        file.path,
+        f"hold the {file.frames} frames its header claims",
+        f"only {found} (the file was cut short)",
+        _COPY,
+    )
+
+
+def _check_container(path: str, sound: soundfile.SoundFile) -> None:
+    """Refuse no samples, no seeking, and what libsndfile's log and Ogg's last page tell of a cut."""
+    if sound.frames == 0:
+        raise refusal(_READER, path, "hold samples", f"0 frames of {sound.format_info}", _COPY)
+    if not sound.seekable():
+        raise refusal(_READER, path, "allow reading from any frame", sound.subtype_info, _CONVERT)
+    for claimed, held in _LOGGED_SIZES.findall(sound.extra_info):
+        if int(held) < int(claimed) < 0xFFFFFFFF:
+            got = f"{held} (the file was cut short)"
+            raise refusal(_READER, path, f"hold the {claimed} bytes its header claims", got, _COPY)
+    if sound.format == "OGG" and not any(flags & _OGG_LAST_PAGE for _, flags in _ogg_tail(path)):
+        got = "a stream that stops before it (the file was cut short)"
+        raise refusal(_READER, path, "end with the last page of its Ogg stream", got, _COPY)
+
+
+def _check_decodes(file: AudioFile) -> None:
+    """Read the first frames and the last one: a cut FLAC claims all its frames until it is read."""
+    for start in (0, file.frames - 1):
+        for _ in read_blocks(file, start, min(start + _PROBE_FRAMES, file.frames)):
+            pass
+
+
+def _ogg_tail(path: str) -> list[tuple[int, int]]:
+    """List (frames at the end of the page, flags) of the last pages of an Ogg file."""
+    with open(path, "rb") as file:
+        file.seek(max(0, os.path.getsize(path) - 3 * _OGG_PAGE_BYTES))
+        tail = file.read()
+    starts = (found.start() for found in re.finditer(rb"OggS\0[\0-\7]", tail))
+    return [struct.unpack_from("<xxxxxBq", tail, at)[::-1] for at in starts if at + 14 <= len(tail)]
+
+
+def _last_vorbis_seek(path: str) -> int:
+    """Find the last frame at which libsndfile 1.2 seeks rightly in Vorbis.
+
+    In the last page, which is trimmed to the length of the sound, it lands some frames late;
+    reading on into that page from the one before is right.
+    """
+    ends = [frames for frames, _ in _ogg_tail(path) if frames > 0]
+    return max(0, ends[-2] - 1) if len(ends) > 1 else 0

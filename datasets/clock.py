@@ -1,0 +1,273 @@
+"""The clock column of a table: which column it is, and its cells as seconds.
+
+Throughout: a *cell* is the text of one column in one row; an *instant* is a number of seconds as
+float64, or a date-time as datetime64[ns] in UTC or in the table's own unnamed zone.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+Instants = np.ndarray[Any, np.dtype[Any]]
+
+UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+# Seconds since 1970 reach this in the year 5138: such numbers are milliseconds or less.
+LATEST_SECONDS = 1e11
+
+_NAMES = re.compile(
+    r"(?:elapsed[ _]?)?(?:time|times|timestamps?|time[ _]?stamps?|date[ _]?times?|dates?|seconds?|secs?)"
+    r"(?:[ _]*[\[(]?(?P<unit>seconds?|secs?|s|ms|us|µs|ns|utc)[\])]?)?",
+    re.IGNORECASE,
+)
+_ISO = re.compile(
+    r"(?P<date>\d{4}-\d\d-\d\d|\d{8})"
+    r"(?:[T ](?P<time>\d\d(?::?\d\d(?::?\d\d(?:[.,]\d+)?)?)?) ?(?P<zone>Z|UTC|[+-]\d\d(?::?\d\d)?)?)?"
+)
+
+
+class BadCellError(ValueError):
+    """A cell that is not what the first row's cell made the clock to be; ``row`` counts in its block."""
+
+    def __init__(self, row: int, cell: str) -> None:
+        super().__init__(cell)
+        self.row = row
+        self.cell = cell
+
+
+@dataclass(frozen=True)
+class Clock:
+    """How the cells of a clock column are written."""
+
+    kind: str
+    """'seconds' (numbers), 'iso' or 'format' (date-times)."""
+    per_second: float = 1.0
+    """Clock units in a second, for numbers."""
+    format: str | None = None
+    """How date-times are written, as for ``datetime.strptime``."""
+    has_zone: bool = False
+    """Whether date-times carry an offset from UTC."""
+
+    def read(self, cells: Sequence[str], number: Callable[[str], float]) -> Instants:
+        """Read a block of cells as instants; the first that does not fit raises :class:`BadCellError`."""
+        if self.kind == "seconds":
+            return np.array([_seconds(row, cell, number) for row, cell in enumerate(cells)]) / self.per_second
+        return np.array([self._instant(row, cell) for row, cell in enumerate(cells)], "datetime64[ns]")
+
+    def _instant(self, row: int, cell: str) -> np.datetime64:
+        """Read one date-time."""
+        try:
+            zone, instant = self._parse(cell.strip())
+        except ValueError as error:
+            raise BadCellError(row, cell) from error
+        if zone != self.has_zone:
+            raise BadCellError(row, cell)
+        return instant
+
+    def _parse(self, cell: str) -> tuple[bool, np.datetime64]:
+        """Tell whether a date-time has an offset, and which instant it is."""
+        if self.format is None:
+            return _iso_instant(cell)
+        moment = datetime.strptime(cell, self.format)
+        zoned = moment.tzinfo is not None
+        plain = moment.astimezone(UTC).replace(tzinfo=None) if zoned else moment
+        return zoned, np.datetime64(plain, "ns")
+
+
+def clock_unit(label: str) -> str | None:
+    """Tell by its label whether a column is a clock.
+
+    Parameters
+    ----------
+    label
+        The column's label, such as "time", "Timestamp" or "time (ms)".
+
+    Returns
+    -------
+    The clock's unit, a key of ``UNITS``, as the label states it, else "s"; None for no clock.
+
+    Examples
+    --------
+    >>> clock_unit("Timestamp"), clock_unit("time [ms]"), clock_unit("T")
+    ('s', 'ms', None)
+    """
+    if label == "t":
+        return "s"
+    found = _NAMES.fullmatch(label.strip())
+    if found is None:
+        return None
+    unit = (found["unit"] or "s").lower().replace("µ", "u")
+    return unit if unit in UNITS else "s"
+
+
+def looks_like_date(cell: str) -> bool:
+    """Tell whether a cell is written as an ISO 8601 date or date-time.
+
+    Parameters
+    ----------
+    cell
+        The text.
+
+    Returns
+    -------
+    True for year, month and day, with or without a time and its offset from UTC.
+
+    Examples
+    --------
+    >>> looks_like_date("2020-03-09 10:14:33"), looks_like_date("09.03.2020")
+    (True, False)
+    """
+    return _ISO.fullmatch(cell.strip()) is not None
+
+
+def clock_of(
+    first_cell: str,
+    number: Callable[[str], float],
+    *,
+    label: str = "time",
+    unit: str = "s",
+    time_format: str | None = None,
+) -> Clock:
+    """Tell from its first cell how a clock column is written.
+
+    Parameters
+    ----------
+    first_cell
+        The column's cell in the first row.
+    number
+        Reads a cell as a number, or raises ``ValueError``.
+    label
+        The column's label; digits such as 20200309 are a date only below one with "date" in it.
+    unit
+        Unit of numbers, a key of ``UNITS``.
+    time_format
+        How date-times are written, as for ``datetime.strptime``; None for ISO 8601.
+
+    Returns
+    -------
+    How to read the column.
+
+    Examples
+    --------
+    >>> clock_of("1250", float, unit="ms")
+    Clock(kind='seconds', per_second=1000.0, format=None, has_zone=False)
+    >>> clock_of("2020-03-09 10:14:33+01:00", float).has_zone
+    True
+    """
+    cell = first_cell.strip()
+    if time_format is not None:
+        return Clock("format", format=time_format, has_zone="%z" in time_format)
+    iso = _ISO.fullmatch(cell)
+    if iso and ("date" in label.lower() or not _is_number(cell, number)):
+        return Clock("iso", has_zone=iso["zone"] is not None)
+    return Clock("seconds", per_second=UNITS[unit])
+
+
+def seconds_since_first(instants: Instants, *, has_zone: bool) -> tuple[Instants, str]:
+    """Turn date-times into seconds since the first one.
+
+    Parameters
+    ----------
+    instants
+        Date-times, shape (rows,).
+    has_zone
+        Whether they are UTC; else they are of the table's own unnamed zone.
+
+    Returns
+    -------
+    Seconds, float64, and the first date-time in ISO 8601.
+
+    Examples
+    --------
+    >>> dates = np.array(["2020-03-09T10:14:33", "2020-03-09T10:14:34.5"], "datetime64[ns]")
+    >>> seconds_since_first(dates, has_zone=True)
+    (array([0. , 1.5]), '2020-03-09T10:14:33Z')
+    """
+    start = instant_text(instants[0]) + ("Z" if has_zone else "")
+    return (instants - instants[0]) / np.timedelta64(1, "s"), start
+
+
+def instant_text(instant: Any) -> str:
+    """Write an instant without needless zeros.
+
+    Parameters
+    ----------
+    instant
+        Seconds or a date-time.
+
+    Returns
+    -------
+    The number, or the date-time in ISO 8601.
+
+    Examples
+    --------
+    >>> instant_text(np.float64(1.5)), instant_text(np.datetime64("2020-03-09", "ns"))
+    ('1.5', '2020-03-09T00:00:00')
+    """
+    if isinstance(instant, np.datetime64):
+        return str(np.datetime_as_string(instant, unit="ns")).rstrip("0").rstrip(".").ljust(19, "0")
+    return str(float(instant))
+
+
+def first_fault(instants: Instants) -> int | None:
+    """Find the first row whose time is not later than the row's before it.
+
+    Parameters
+    ----------
+    instants
+        Seconds or date-times, shape (rows,).
+
+    Returns
+    -------
+    The row, from 0; None for a clock that only goes forward.
+
+    Examples
+    --------
+    >>> first_fault(np.array([0.0, 1.0, 1.0])), first_fault(np.array([0.0, 1.0]))
+    (2, None)
+    """
+    stalls = np.flatnonzero(~(instants[1:] > instants[:-1]))
+    return int(stalls[0]) + 1 if stalls.size else None
+
+
+def _seconds(row: int, cell: str, number: Callable[[str], float]) -> float:
+    """Read one number of a clock, which can be neither missing nor infinite."""
+    try:
+        value = number(cell)
+    except ValueError as error:
+        raise BadCellError(row, cell) from error
+    if not np.isfinite(value):
+        raise BadCellError(row, cell)
+    return value
+
+
+def _is_number(cell: str, number: Callable[[str], float]) -> bool:
+    """Tell whether a cell is a number."""
+    try:
+        number(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _iso_instant(cell: str) -> tuple[bool, np.datetime64]:
+    """Read an ISO 8601 date-time to the nanosecond, which ``datetime`` does not hold."""
+    found = _ISO.fullmatch(cell)
+    if found is None:
+        raise ValueError(cell)
+    date, time, zone = found["date"], found["time"] or "00", found["zone"]
+    second, _, fraction = time.replace(",", ".").partition(".")
+    moment = datetime.strptime(date.replace("-", "") + second.replace(":", "").ljust(6, "0"), "%Y%m%d%H%M%S")
+    instant = np.datetime64(moment, "ns") + np.timedelta64(int(fraction[:9].ljust(9, "0")), "ns")
+    return zone is not None, instant - np.timedelta64(_offset_minutes(zone), "m")
+
+
+def _offset_minutes(zone: str | None) -> int:
+    """Count the minutes by which a zone is ahead of UTC."""
+    if zone is None or zone in ("Z", "UTC"):
+        return 0
+    digits = zone.replace(":", "").ljust(5, "0")
+    return int(digits[0] + "1") * (60 * int(digits[1:3]) + int(digits[3:5]))

@@ -1,0 +1,330 @@
+"""How a text table is written (encoding, delimiter, decimal mark, header, labels), and its rows."""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from .clock import looks_like_date
+from .contract import refusal
+from .sniff import TEXT, describe, read_head
+
+READER = "csv"
+_DELIMITERS = (";", "\t", ",")
+_SAMPLE_BYTES = 2**16
+_SAMPLE_ROWS = 100
+_MISSING = frozenset(("", "na", "n/a", "#n/a", "nan", "null", "none"))
+# Beyond fifteen digits a whole number may not be exact as float64.
+_INTEGER = re.compile(r"\s*[+-]?\d{1,15}\s*")
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*")
+_DECIMAL_POINT = re.compile(r"\s*[+-]?(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How one table is written."""
+
+    encoding: str
+    """Of the text."""
+    delimiter: str
+    """What separates cells."""
+    decimal: str
+    """Decimal mark."""
+    has_header: bool
+    """Whether the first row holds labels."""
+    labels: tuple[str, ...]
+    """Label of each column, all different."""
+    unnamed: frozenset[int] = frozenset()
+    """Columns whose label is empty in the header."""
+    ends_empty: bool = False
+    """Whether each row ends with a delimiter, so that its last cell is empty and no column."""
+
+    @property
+    def n_cells(self) -> int:
+        """Cells of a row."""
+        return len(self.labels) + self.ends_empty
+
+
+def read_layout(
+    path: str,
+    *,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    header: bool | None = None,
+    encoding: str | None = None,
+) -> Layout:
+    r"""Find out how a table is written, from its first rows.
+
+    Parameters
+    ----------
+    path
+        The file.
+    delimiter
+        What separates cells; None to find it.
+    decimal
+        Decimal mark; None to find it.
+    header
+        Whether the first row holds labels; None to find out.
+    encoding
+        Of the text; None for UTF-8, or UTF-16 with a byte-order mark.
+
+    Returns
+    -------
+    The layout.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.csv").write_text("time;x;x\n0;1,5;2\n")
+    ...     layout = read_layout(folder + "/a.csv")
+    >>> layout.delimiter, layout.decimal, layout.labels
+    (';', ',', ('time', 'x', 'x_2'))
+    """
+    if (words := describe(path)) != TEXT and encoding is None:
+        raise refusal(READER, path, "be a text table", words, "Put the table in its place")
+    encoding = encoding or _encoding(path)
+    lines = _first_lines(path, encoding)
+    delimiter = delimiter or _find_delimiter(lines)
+    rows = [cells for cells in csv.reader(lines, delimiter=delimiter, skipinitialspace=True) if cells]
+    if not rows:
+        raise refusal(READER, path, "hold rows", "blank lines only", "Export the table again")
+    decimal = decimal or _find_decimal(rows)
+    has_header = _find_header(rows, decimal) if header is None else header
+    if len(rows) == 1 and has_header:
+        raise refusal(READER, path, "hold rows below its header", "a header alone", "Export the table again")
+    return _label(Layout(encoding, delimiter, decimal, has_header, ()), rows)
+
+
+def table_rows(path: str, layout: Layout) -> Iterator[tuple[int, list[str]]]:
+    r"""Yield the rows below the header, refusing those that are not as wide as the first.
+
+    Parameters
+    ----------
+    path
+        The file.
+    layout
+        How it is written.
+
+    Yields
+    ------
+    The line of the file on which a row ends, from 1, and the row's cells.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.csv").write_text("x,y\n1,2\n")
+    ...     list(table_rows(folder + "/a.csv", read_layout(folder + "/a.csv")))
+    [(2, ['1', '2'])]
+    """
+    blank_line = None
+    with open(path, encoding=layout.encoding, newline="") as file:
+        reader = csv.reader(file, delimiter=layout.delimiter, skipinitialspace=True)
+        header_is_ahead = layout.has_header
+        for cells in _parsed(path, layout, reader):
+            if not cells:
+                blank_line = blank_line or reader.line_num
+                continue
+            if blank_line is not None:
+                raise _ragged(path, layout, blank_line, "a blank line")
+            if len(cells) != layout.n_cells or (layout.ends_empty and cells[-1].strip()):
+                raise _ragged(path, layout, reader.line_num, f"{len(cells)} cells")
+            if not header_is_ahead:
+                yield reader.line_num, cells
+            header_is_ahead = False
+
+
+def number(cell: str, *, decimal: str = ".") -> float:
+    """Read a cell as a number, NaN if it is missing; raises ``ValueError`` for anything else.
+
+    Parameters
+    ----------
+    cell
+        The text.
+    decimal
+        Decimal mark.
+
+    Returns
+    -------
+    The number.
+
+    Examples
+    --------
+    >>> number("-0,25", decimal=","), number(""), number("1e3")
+    (-0.25, nan, 1000.0)
+    """
+    if decimal != ".":
+        if "." in cell:  # in such a table it may group thousands
+            raise ValueError(cell)
+        cell = cell.replace(decimal, ".")
+    if "_" in cell:  # Python reads 1_000 as a thousand
+        raise ValueError(cell)
+    try:
+        return float(cell)
+    except ValueError:
+        if cell.strip().lower() in _MISSING:
+            return float("nan")
+        raise
+
+
+def is_number(cell: str, *, decimal: str = ".") -> bool:
+    """Tell whether a cell is a number, or missing.
+
+    Parameters
+    ----------
+    cell
+        The text.
+    decimal
+        Decimal mark.
+
+    Returns
+    -------
+    True where :func:`number` reads it.
+
+    Examples
+    --------
+    >>> is_number("1,5", decimal=","), is_number("E5")
+    (True, False)
+    """
+    try:
+        number(cell, decimal=decimal)
+    except ValueError:
+        return False
+    return True
+
+
+def is_integer(cell: str) -> bool:
+    """Tell whether a cell is a whole number that float64 holds exactly.
+
+    Parameters
+    ----------
+    cell
+        The text.
+
+    Returns
+    -------
+    True for at most fifteen digits with or without a sign.
+
+    Examples
+    --------
+    >>> is_integer("-12"), is_integer("12.0"), is_integer("")
+    (True, False, False)
+    """
+    return _INTEGER.fullmatch(cell) is not None
+
+
+def unique_labels(labels: Sequence[str]) -> tuple[str, ...]:
+    """Number repeated labels, so that none of their columns is lost.
+
+    Parameters
+    ----------
+    labels
+        Labels, some of them perhaps the same.
+
+    Returns
+    -------
+    As many labels, all different; the first of each stays as it is.
+
+    Examples
+    --------
+    >>> unique_labels(["x", "x", "x_2", "x"])
+    ('x', 'x_3', 'x_2', 'x_4')
+    """
+    taken = set(labels)
+    renamed: list[str] = []
+    for label in labels:
+        candidate, count = label, 1
+        while candidate in renamed or (count > 1 and candidate in taken):
+            count += 1
+            candidate = f"{label}_{count}"
+        renamed.append(candidate)
+    return tuple(renamed)
+
+
+def _encoding(path: str) -> str:
+    """Tell UTF-16 from UTF-8 by the byte-order mark."""
+    return "utf-16" if read_head(path, 2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+
+
+def _first_lines(path: str, encoding: str) -> list[str]:
+    """Read the first lines; the last one is left out where the sample cuts it."""
+    try:
+        with open(path, encoding=encoding, newline="") as file:
+            lines = file.read(_SAMPLE_BYTES).splitlines(keepends=True)
+            complete = not file.read(1)
+    except UnicodeError as error:
+        raise _undecodable(path, encoding) from error
+    return (lines if complete or len(lines) == 1 else lines[:-1])[:_SAMPLE_ROWS]
+
+
+def _parsed(path: str, layout: Layout, reader: Iterator[list[str]]) -> Iterator[list[str]]:
+    """Yield the rows of a csv reader, naming the file in its errors."""
+    try:
+        yield from reader
+    except UnicodeError as error:
+        raise _undecodable(path, layout.encoding) from error
+    except csv.Error as error:
+        got = f"{error} after line {getattr(reader, 'line_num', 0)}"
+        raise refusal(READER, path, "be a table of cells", got, "Export the table again") from error
+
+
+def _undecodable(path: str, encoding: str) -> ValueError:
+    """Build the error of text in another encoding."""
+    got = "bytes that are not"
+    return refusal(READER, path, f"be text in {encoding}", got, "Name its encoding, such as encoding='cp1252'")
+
+
+def _ragged(path: str, layout: Layout, line: int, got: str) -> ValueError:
+    """Build the error of a row that is not as wide as the first."""
+    return refusal(
+        READER,
+        path,
+        f"have {layout.n_cells} cells in every row, separated by {layout.delimiter!r}",
+        f"{got} at line {line}",
+        "Correct or remove that line, or name the separator with delimiter=",
+    )
+
+
+def _find_delimiter(lines: Sequence[str]) -> str:
+    """Choose what cuts most rows into the same number of cells, two or more."""
+    for delimiter in _DELIMITERS:
+        widths = Counter(map(len, csv.reader(lines, delimiter=delimiter, skipinitialspace=True)))
+        widths.pop(0, None)
+        width, count = widths.most_common(1)[0] if widths else (0, 0)
+        if width > 1 and 2 * count > widths.total():
+            return delimiter
+    return ","
+
+
+def _find_decimal(rows: Sequence[Sequence[str]]) -> str:
+    """Choose the comma where a cell has it as decimal mark and none has the point."""
+    cells = [cell for row in rows for cell in row]
+    has_comma = any(map(_DECIMAL_COMMA.fullmatch, cells))
+    return "," if has_comma and not any(map(_DECIMAL_POINT.fullmatch, cells)) else "."
+
+
+def _find_header(rows: Sequence[Sequence[str]], decimal: str) -> bool:
+    """Tell a header: words over values, or words alone."""
+    words = [not _is_value(cell, decimal) for cell in rows[0]]
+    if all(words) or len(rows) == 1:
+        return all(words)
+    return any(word and _is_value(cell, decimal) for word, cell in zip(words, rows[1], strict=False))
+
+
+def _is_value(cell: str, decimal: str) -> bool:
+    """Tell whether a cell can be a value: a number, nothing, or a date-time."""
+    return is_number(cell, decimal=decimal) or looks_like_date(cell)
+
+
+def _label(layout: Layout, rows: Sequence[Sequence[str]]) -> Layout:
+    """Give each column a label, its own or ``ch1``, ``ch2``, ...; an empty last column is no column."""
+    names = [cell.strip().lstrip("#").strip() for cell in rows[0]] if layout.has_header else [""] * len(rows[0])
+    ends_empty = len(names) > 1 and all(not cells[-1].strip() for cells in rows if len(cells) == len(names))
+    names = names[: len(names) - ends_empty]
+    labels = unique_labels([name or f"ch{column + 1}" for column, name in enumerate(names)])
+    unnamed = frozenset(column for column, name in enumerate(names) if not name) if layout.has_header else ()
+    return replace(layout, labels=labels, unnamed=frozenset(unnamed), ends_empty=ends_empty)

@@ -1,0 +1,256 @@
+"""From labelled frames to the blocks that tiles are made of, with their local covariances."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import dask.array as da
+import numpy as np
+import xarray as xr
+from dask.delayed import Delayed
+from numpy.typing import NDArray
+
+from manifold_observer.tasks import geometry, moments
+from manifold_observer.tasks.covariance import DegenerateCovarianceError, PseudoInverse
+from manifold_observer.tasks.kernel import Block
+
+from .config import EmbedConfig
+from .graph import Progress, compute, persist, task
+from .plan import Span, blocks, segment_spans, window_starts
+
+# Frames up to this size are kept in memory, so that a lazy feature graph runs once.
+_KEEP_BYTES = 2**28
+# A largest covariance eigenvalue below this share of the total variance is rounding.
+_ZERO_VARIANCE = 1e-14
+_PROBE_FRAMES = 192
+# A form that needs this many times the multiplications of the best is not worth timing.
+_HOPELESS = 8
+
+
+class Table(NamedTuple):
+    """Frames at the door: data (N, p) in Dask, segment of every frame, given covariances or None."""
+
+    data: da.Array
+    segment: NDArray[np.int64]
+    covariance: da.Array | None
+
+    @property
+    def n_frames(self) -> int:
+        """N."""
+        return int(self.data.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """The number p."""
+        return int(self.data.shape[1])
+
+
+def table(frames: xr.DataArray, covariance: xr.DataArray | None, window: int) -> Table:
+    """Check frames (and given covariances) from their metadata, and lay them out for the stages.
+
+    Parameters
+    ----------
+    frames
+        Dims ``(frame, feature)``; coordinate ``segment`` where the recording has gaps.
+    covariance
+        Dims ``(frame, feature, feature_1)``, or None for windows.
+    window
+        Frames of a window.
+
+    Returns
+    -------
+    The table. Nothing is computed.
+
+    Raises
+    ------
+    ValueError
+        Wrong dims, too few frames, a segment shorter than the window.
+    """
+    if set(frames.dims) != {"frame", "feature"}:
+        raise ValueError(
+            f"embed: frames must have dims (frame, feature); got {frames.dims}. "
+            "Make them with mo.histogram, mo.stft, mo.log_rms or mo.identity."
+        )
+    frames = frames.transpose("frame", "feature")
+    n = frames.sizes["frame"]
+    if n < 3:
+        raise ValueError(f"embed: frames must hold at least 3 frames; got {n}. Choose shorter frames.")
+    segment = np.asarray(frames["segment"].values) if "segment" in frames.coords else np.zeros(n, np.int64)
+    if covariance is None:
+        _check_windows(segment, window)
+        return Table(_dask(frames), segment, None)
+    p = frames.sizes["feature"]
+    if covariance.dims != ("frame", "feature", "feature_1") or covariance.shape != (n, p, p):
+        raise ValueError(
+            "embed: covariance must have dims (frame, feature, feature_1) and shape "
+            f"{(n, p, p)}; got {covariance.dims} and {covariance.shape}."
+        )
+    return Table(_dask(frames), segment, _dask(covariance))
+
+
+def check_moments(table: Table, progress: Progress) -> tuple[Table, moments.Moments]:
+    """Mean and variance of the features, in one pass over the frames; it computes.
+
+    Small frames are kept in memory from here on, so that their graph runs once.
+
+    Raises
+    ------
+    ValueError
+        A frame holds NaN or infinity, or all frames are equal.
+    """
+    if table.data.nbytes <= _KEEP_BYTES:
+        table = table._replace(data=table.data.persist())
+    spans = blocks(table.n_frames, max(1, 2**25 // (8 * table.n_features)))
+    parts = [task(_moments, _rows(table.data, span), span[0]) for span in spans]
+    total = moments.combine(compute(parts, "frames", progress))
+    if not total.squares.any():
+        raise ValueError(
+            f"embed: all {table.n_frames} frames are equal, so that there is nothing to embed. "
+            "Check the recording (a dead channel?) and the features."
+        )
+    return table, total
+
+
+def pseudo_inverse(config: EmbedConfig, total: moments.Moments) -> PseudoInverse:
+    """How local covariances are inverted, with the size below which they count as zero."""
+    variance = float(total.squares.sum()) / total.n
+    return PseudoInverse(config.rank, config.tolerance, config.regularization, _ZERO_VARIANCE * variance)
+
+
+def probe(table: Table, metric: geometry.Metric, mean: NDArray[np.float64], form: str) -> geometry.Probe:
+    """Time a small tile in every form that is not hopeless, where the frames are; it computes."""
+    n = min(_PROBE_FRAMES, table.n_frames)
+    middle = (table.n_frames - n) // 2
+    rows, columns = ((first, first + n) for first in (0, middle))
+    slabs = [_slab(table, span, metric.window, mean) for span in (rows, columns)]
+    forms = _candidates(table, metric) if form == "auto" else [form]
+    return compute([task(_probe, *slabs, metric, forms, rows, columns)])[0]
+
+
+def make_blocks(
+    table: Table,
+    metric: geometry.Metric,
+    mean: NDArray[np.float64],
+    spans: list[Span],
+    form: str,
+    dtype: str,
+    progress: Progress,
+) -> list[Delayed]:
+    """Blocks of all frames, kept on the workers; it computes.
+
+    Raises
+    ------
+    ValueError
+        Frames whose local covariance is zero or not finite, named.
+    """
+    made = [task(_block, _slab(table, span, metric.window, mean), metric, form, dtype, span) for span in spans]
+    return persist(made, "covariances", progress)
+
+
+def rows_of(table: Table, span: Span) -> Delayed:
+    """Frames of a span as one delayed NumPy array."""
+    return _rows(table.data, span)
+
+
+def _check_windows(segment: NDArray[np.int64], window: int) -> None:
+    """Every segment must hold a whole window."""
+    for start, stop in segment_spans(segment):
+        if stop - start < window:
+            raise ValueError(
+                f"embed: every segment must hold at least window={window} frames; got {stop - start} in segment "
+                f"{segment[start]} (frames {start} .. {stop - 1}). Give window={stop - start}, or leave the "
+                f"segment out with frames.where(frames.segment != {segment[start]}, drop=True)."
+            )
+
+
+def _dask(array: xr.DataArray) -> da.Array:
+    """The data as a Dask array."""
+    return array.data if array.chunks else array.chunk().data
+
+
+def _rows(data: da.Array, span: Span) -> Delayed:
+    """Rows of a Dask array as one delayed NumPy array, all other axes whole."""
+    part = data[span[0] : span[1]].rechunk(-1)
+    return part.to_delayed().ravel()[0]
+
+
+def _slab(table: Table, span: Span, window: int, mean: NDArray[np.float64]) -> Delayed:
+    """Frames of a span with the halo of their windows, centred."""
+    start, stop = span
+    if table.covariance is not None:
+        rows = np.arange(stop - start)
+        return task(_centred, _rows(table.data, span), mean, rows, rows, _rows(table.covariance, span))
+    starts = window_starts(table.segment, window)[start:stop]
+    low, high = min(int(starts[0]), start), max(int(starts[-1]) + window, stop)
+    frames = _rows(table.data, (low, high))
+    return task(_centred, frames, mean, np.arange(start, stop) - low, starts - low, None)
+
+
+def _candidates(table: Table, metric: geometry.Metric) -> list[str]:
+    """Forms worth timing: the window form needs windows, and counting rules the hopeless out."""
+    p = table.n_features
+    most = p if table.covariance is not None else min(p, metric.window - 1)
+    rank = min(metric.inverse.rank or most, most)
+    forms = [form for form in geometry.FORMS if form != "window" or table.covariance is None]
+    costs = {form: geometry.multiplications(form, p, rank, metric.window) for form in forms}
+    return [form for form in forms if costs[form] <= _HOPELESS * min(costs.values())]
+
+
+def _moments(frames: NDArray[np.float64], first: int) -> moments.Moments:
+    """One task of :func:`check_moments`."""
+    try:
+        return moments.moments(np.asarray(frames, np.float64))
+    except moments.NotFiniteError as error:
+        raise ValueError(
+            f"embed: frames must be finite; frame {first + error.index} is the first of {error.count} between "
+            f"{first} and {first + len(frames) - 1} with NaN or infinity. Cut the stretch out of the recording, "
+            "or leave the frames out with frames.dropna('frame') and a new segment after each hole."
+        ) from None
+
+
+def _centred(
+    frames: NDArray[Any],
+    mean: NDArray[np.float64],
+    rows: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    covariance: NDArray[Any] | None,
+) -> geometry.Slab:
+    """One slab."""
+    exact = None if covariance is None else np.asarray(covariance, np.float64)
+    return geometry.Slab(np.asarray(frames, np.float64) - mean, rows, starts, exact)
+
+
+def _block(slab: geometry.Slab, metric: geometry.Metric, form: str, dtype: str, span: Span) -> Block:
+    """One block; a degenerate covariance is told with the frames it belongs to."""
+    try:
+        return geometry.build_block(slab, metric, form, dtype)
+    except DegenerateCovarianceError as error:
+        raise _degenerate(error, metric, span) from None
+
+
+def _probe(
+    rows: geometry.Slab,
+    columns: geometry.Slab,
+    metric: geometry.Metric,
+    forms: list[str],
+    row_span: Span,
+    column_span: Span,
+) -> geometry.Probe:
+    """One timed tile a form."""
+    for slab, span in ((rows, row_span), (columns, column_span)):
+        try:
+            geometry.build_block(slab, metric, forms[0])
+        except DegenerateCovarianceError as error:
+            raise _degenerate(error, metric, span) from None
+    return geometry.probe(rows, columns, metric, forms)
+
+
+def _degenerate(error: DegenerateCovarianceError, metric: geometry.Metric, span: Span) -> ValueError:
+    """The sentence for frames without a local covariance."""
+    frames = span[0] + error.frames
+    which = f"frame {frames[0]}" if len(frames) == 1 else f"frames {frames[0]} .. {frames[-1]} ({len(frames)})"
+    why = f"the {metric.window} frames around are all alike" if metric.window else "as given"
+    return ValueError(
+        f"embed: local covariances must not be zero; got zero (or NaN) at {which} of block {span[0]} .. "
+        f"{span[1] - 1}: {why}. Cut the silence out, widen window=, or give a ridge such as regularization=1e-6."
+    )

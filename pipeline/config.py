@@ -1,0 +1,127 @@
+"""Options of the embedding and the observer, checked once, at the door."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+
+METHODS = ("auto", "exact", "landmarks")
+PRECISIONS = ("auto", "float32", "float64")
+FORMS = ("auto", "quadratic", "factor", "window")
+GAINS = ("paper", "unit")
+STEPS = ("exact", "euler")
+RATES = ("step", "generator")
+INITIALS = ("steady", "paper")
+
+
+@dataclass(frozen=True)
+class EmbedConfig:
+    """How frames are embedded."""
+
+    n_modes: int | None = None
+    """Coordinates; None takes the spectral gap."""
+    window: int = 21
+    """Frames of a local covariance."""
+    rank: int | None = None
+    """Eigenvalues of a local covariance that are kept at most; None keeps all above the tolerance."""
+    tolerance: float = 1e-3
+    """Eigenvalues of a local covariance at or below this fraction of its largest are cut."""
+    regularization: float = 0.0
+    """Ridge added to local covariances, in squared feature units."""
+    epsilon: float | str = "median"
+    """Scale of the kernel: "median", "local", or a number in units of the distance."""
+    epsilon_factor: float = 1.0
+    """Factor on the median, or on the local scales."""
+    neighbours: int = 16
+    """Which nearest neighbour gives the local scale."""
+    alpha: float = 0.0
+    """Density normalisation: 0 graph Laplacian, 1/2 Fokker-Planck, 1 Laplace-Beltrami."""
+    method: str = "auto"
+    """"exact", "landmarks", or "auto"."""
+    precision: str = "auto"
+    """Floating-point precision of the tiles: "float32", "float64", or "auto"."""
+    form: str = "auto"
+    """Form of the distance: "quadratic", "factor", "window", or "auto" by a timed probe."""
+    residual_tolerance: float = 1e-9
+    """Largest residual of an eigenpair."""
+    max_passes: int = 60
+    """Products with the kernel matrix at most."""
+    seed: int = 0
+    """Of the start vectors and of samples."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        _require(self.n_modes is None or _whole(self.n_modes, 1), "n_modes", "be at least 1, or None", self.n_modes)
+        _require(_whole(self.window, 2), "window", "be at least 2 frames", self.window)
+        _require(self.rank is None or _whole(self.rank, 1), "rank", "be at least 1, or None", self.rank)
+        _require(1e-12 <= self.tolerance < 1, "tolerance", "lie in [1e-12, 1)", self.tolerance)
+        _require(0 <= self.regularization < math.inf, "regularization", "be at least 0", self.regularization)
+        named = self.epsilon in ("median", "local")
+        number = not isinstance(self.epsilon, str) and 0 < self.epsilon < math.inf
+        _require(named or number, "epsilon", "be 'median', 'local' or a number above 0", self.epsilon)
+        _require(0 < self.epsilon_factor < math.inf, "epsilon_factor", "be above 0", self.epsilon_factor)
+        _require(_whole(self.neighbours, 1), "neighbours", "be at least 1", self.neighbours)
+        _require(0 <= self.alpha <= 1, "alpha", "lie in [0, 1]", self.alpha)
+        _choice("embed", "method", self.method, METHODS)
+        _choice("embed", "precision", self.precision, PRECISIONS)
+        _choice("embed", "form", self.form, FORMS)
+        _require(0 < self.residual_tolerance < 1, "residual_tolerance", "lie in (0, 1)", self.residual_tolerance)
+        _require(_whole(self.max_passes, 1), "max_passes", "be at least 1", self.max_passes)
+        _require(_whole(self.seed, 0), "seed", "be at least 0", self.seed)
+
+    def attrs(self) -> dict[str, int | float | str]:
+        """Settings as attributes that every file format can hold."""
+        return {name: "none" if value is None else value for name, value in asdict(self).items()}
+
+
+@dataclass(frozen=True)
+class ObserverConfig:
+    """How the observer runs."""
+
+    gamma: float = 0.85
+    """Weight of the measurement against the dynamics, 0 <= gamma < 1."""
+    gain: str = "paper"
+    """"paper" (as printed, sign flipped) or "unit" (settles to the measurement)."""
+    step: str = "exact"
+    """"exact" or "euler"."""
+    substeps: int | None = None
+    """Euler steps a frame; None takes enough to contract."""
+    initial: str = "steady"
+    """State before a segment: "steady" or "paper"."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        if not 0 <= self.gamma < 1:
+            raise ValueError(
+                f"observe: gamma must lie in [0, 1); got {self.gamma}. At 1 and above the observer does not "
+                "contract; the paper uses gamma=0.85 and gamma=0.1."
+            )
+        _choice("observe", "gain", self.gain, GAINS)
+        _choice("observe", "step", self.step, STEPS)
+        _choice("observe", "initial", self.initial, INITIALS)
+        if self.substeps is not None and (self.step != "euler" or not _whole(self.substeps, 1)):
+            raise ValueError(
+                f"observe: substeps must be at least 1 and goes with step='euler'; got {self.substeps} "
+                f"with step={self.step!r}. Leave it out, or give step='euler'."
+            )
+
+    def attrs(self) -> dict[str, int | float | str]:
+        """Settings as attributes that every file format can hold."""
+        return {name: "none" if value is None else value for name, value in asdict(self).items()}
+
+
+def _whole(value: object, least: int) -> bool:
+    """Whether a value is a whole number of at least ``least``."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _require(holds: bool, name: str, constraint: str, value: object) -> None:
+    """Raise the one sentence where a constraint of embed does not hold."""
+    if not holds:
+        raise ValueError(f"embed: {name} must {constraint}; got {value!r}.")
+
+
+def _choice(what: str, name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Raise where a value is none of the choices."""
+    if value not in choices:
+        raise ValueError(f"{what}: {name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")

@@ -1,0 +1,398 @@
+"""Diffusion maps: frames in, an embedding out."""
+
+from __future__ import annotations
+
+import warnings
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from manifold_observer.tasks import diffusion, lanczos
+from manifold_observer.tasks.geometry import Metric, Probe
+
+from .blocks import Table, check_moments, make_blocks, probe, pseudo_inverse, rows_of, table
+from .config import EmbedConfig
+from .graph import Progress, compute, persist, silent, task
+from .kernel import MatMat, Scale, distance_panels, find_scale, kernel_panels, product
+from .memory import require_memory
+from .plan import EXACT_MEDIAN_FRAMES, blocks, tile_size
+from .variables import annotate
+
+Floats = NDArray[np.float64]
+# Vectors that one pass over the kernel multiplies: more than the multiplicity of any cluster.
+_WIDTH = 20
+# Modes looked at for the spectral gap.
+_GAP_MODES = 10
+# Single precision must be this much finer than the scale of the kernel.
+_FLOAT32_SHARE = 1e-4
+# A first eigenvalue above this follows single frames or pieces, not a slow coordinate.
+_FROZEN = 0.98
+
+
+def embed(
+    frames: xr.DataArray,
+    n_modes: int | None = None,
+    window: int = 21,
+    rank: int | None = None,
+    tolerance: float = 1e-3,
+    covariance: xr.DataArray | None = None,
+    epsilon: float | str = "median",
+    alpha: float = 0.0,
+    method: str = "auto",
+    precision: str = "auto",
+    seed: int = 0,
+    *,
+    epsilon_factor: float = 1.0,
+    neighbours: int = 16,
+    regularization: float = 0.0,
+    form: str = "auto",
+    residual_tolerance: float = 1e-9,
+    max_passes: int = 60,
+    progress: Progress = silent,
+) -> xr.Dataset:
+    r"""Diffusion coordinates of frames under the modified Mahalanobis distance; this computes.
+
+    .. math:: d_{ij} = \tfrac12 (z_i - z_j)^\top (C_i^{+} + C_j^{+}) (z_i - z_j), \qquad
+              K_{ij} = e^{-d_{ij} / \varepsilon}, \qquad W = D^{-1} K
+
+    The distance sees the hidden state rather than the way it was measured; the slowest eigenvectors of
+    the Markov matrix W are coordinates of that state, and their eigenvalues its linear dynamics [1]_.
+    It runs on the session's Dask Client, and without one on the threaded scheduler.
+
+    Parameters
+    ----------
+    frames
+        Feature vectors, dims ``(frame, feature)``, with coordinates ``time`` (s) and ``segment``.
+    n_modes
+        Coordinates wanted. ``None`` takes those before the largest gap among the first 10 eigenvalues.
+    window
+        Frames of a local covariance, centred, shifted inwards at the ends of a segment.
+    rank
+        Eigenvalues of a local covariance that are kept at most. It matters more than anything else.
+    tolerance
+        Eigenvalues of a local covariance at or below this fraction of its largest are cut.
+    covariance
+        Local covariances (of bursts, say) in place of windows, dims ``(frame, feature, feature_1)``.
+    epsilon
+        Scale of the kernel: ``"median"`` of the distances, a number, or ``"local"`` for
+        :math:`K = \exp(-d_{ij}/\sqrt{s_i s_j})` with s the distance to the k-th nearest frame.
+    alpha
+        Density normalisation: 0 graph Laplacian, 1/2 Fokker-Planck, 1 Laplace-Beltrami.
+    method
+        ``"exact"`` (all pairs), or ``"auto"``, which is the same as long as it fits.
+    precision
+        ``"float32"`` or ``"float64"`` tiles. ``"auto"`` takes float32 where a sampled check finds its
+        error below 1e-4 of the scale. Sums are float64 always.
+    seed
+        Of the start vectors, and of the sample for the scale beyond 8,192 frames.
+    epsilon_factor
+        Factor on the median or on the local scales.
+    neighbours
+        The k of the local scale.
+    regularization
+        Ridge added to local covariances, in squared feature units; gives silent stretches an inverse.
+    form
+        Form of the distance: ``"quadratic"``, ``"factor"``, ``"window"``, or ``"auto"`` by a timed probe.
+        All are exact; they differ in rounding.
+    residual_tolerance
+        Largest residual of an eigenpair.
+    max_passes
+        Products with the kernel matrix at most.
+    progress
+        Called with (stage, parts done, parts in all).
+
+    Returns
+    -------
+    ``eigenvalue(mode)`` :math:`\mu_1, \mu_2, \ldots` without the trivial one; ``coordinate(frame, mode)``
+    :math:`\psi` with unit mean square, its entry of largest magnitude positive; ``rate(mode)``
+    :math:`-\log \mu` per frame; ``lift(feature, mode)`` in feature units; ``feature_mean(feature)``;
+    ``epsilon()`` (and ``scale(frame)`` where local); ``residual(mode)``; ``degree(frame)``;
+    ``spectrum(mode_found)``, all eigenvalues that were looked at; ``reference(frame, feature)``, the
+    frames, lazily. The settings are attributes.
+
+    Raises
+    ------
+    ValueError
+        Bad options, frames that are equal or not finite, windows without variance, more modes than
+        positive eigenvalues, a kernel that does not fit in memory.
+    RuntimeError
+        The eigensolve did not converge.
+
+    Notes
+    -----
+    O(N^2 p^2) time for windows of narrow features. All tiles of the upper triangle are kept on the
+    workers, N^2 / 2 numbers; a task holds one panel of them, about 32 MB.
+
+    References
+    ----------
+    .. [1] T. Shnitzer, R. Talmon and J.-J. Slotine, "Manifold Learning with Contracting Observers for
+       Data-driven Time-series Analysis", IEEE Trans. Signal Processing 65 (2017).
+
+    Examples
+    --------
+    A slow oscillation seen by three noisy sensors:
+
+    >>> rng, time = np.random.default_rng(0), np.arange(400)
+    >>> slow = np.sin(2 * np.pi * time / 200)[:, None] * [1.0, 0.5, -1.0]
+    >>> frames = xr.DataArray(slow + 0.1 * rng.normal(size=(400, 3)), dims=("frame", "feature"))
+    >>> embedding = embed(frames, n_modes=2)
+    >>> abs(np.corrcoef(embedding.coordinate[:, 0], slow[:, 0])[0, 1]) > 0.9
+    True
+    """
+    config = EmbedConfig(
+        n_modes=n_modes,
+        window=window,
+        rank=rank,
+        tolerance=tolerance,
+        regularization=regularization,
+        epsilon=epsilon,
+        epsilon_factor=epsilon_factor,
+        neighbours=neighbours,
+        alpha=alpha,
+        method=method,
+        precision=precision,
+        form=form,
+        residual_tolerance=residual_tolerance,
+        max_passes=max_passes,
+        seed=seed,
+    )
+    rows = table(frames, covariance, window)
+    _check_modes(config, rows.n_frames)
+    return _embed(rows, config, progress).pipe(_label, frames, covariance)
+
+
+def _embed(rows: Table, config: EmbedConfig, progress: Progress) -> xr.Dataset:
+    """All stages in their order; numbers without labels."""
+    rows, total = check_moments(rows, progress)
+    window = 0 if rows.covariance is not None else config.window
+    metric = Metric(window, pseudo_inverse(config, total))
+    found = probe(rows, metric, total.mean, config.form)
+    form = min(found.seconds, key=lambda name: found.seconds[name])
+    dtype = _precision(found, form, config)
+    require_memory(rows.n_frames, np.dtype(dtype).itemsize)
+
+    spans = blocks(rows.n_frames, tile_size(rows.n_frames))
+    made = make_blocks(rows, metric, total.mean, spans, form, dtype, progress)
+    distances = distance_panels(made, spans, np.dtype(dtype).itemsize)
+    if rows.n_frames <= EXACT_MEDIAN_FRAMES and isinstance(config.epsilon, str):
+        distances = persist(distances, "distances", progress)
+    scale = find_scale(distances, made, spans, config, progress)
+    kernels = kernel_panels(distances, scale, progress)
+    del distances, made
+
+    solved = _solve(product(kernels), rows.n_frames, config, progress)
+    psi = solved["coordinate"].values
+    lifted = _lift(rows, total.mean, psi, progress)
+    return solved.assign(
+        lift=(("feature", "mode"), lifted),
+        feature_mean=("feature", total.mean),
+        epsilon=((), scale.epsilon),
+        **_local(scale),
+    ).assign_attrs(config.attrs() | scale.attrs | _how(found, form, dtype, rows.n_frames))
+
+
+def _how(found: Probe, form: str, dtype: str, n_frames: int) -> dict[str, int | float | str]:
+    """What was chosen, for the attributes."""
+    return {
+        "method": "exact",
+        "form": form,
+        "precision": dtype,
+        "float32_error": found.float32_error[form],
+        "tile": tile_size(n_frames),
+        "version": version("manifold-observer"),
+    }
+
+
+def _solve(matmat: MatMat, n: int, config: EmbedConfig, progress: Progress) -> xr.Dataset:
+    """Eigenpairs of the normalised kernel from its products with vectors alone."""
+    wanted = min(config.n_modes or _GAP_MODES, n - 2)
+    width = min(max(_WIDTH, wanted + 4), n)
+    start = lanczos.random_block(n, width, config.seed)
+    images = matmat(np.column_stack([np.ones(n), start]))
+    degrees, images = images[:, 0], images[:, 1:]
+    _check_degrees(degrees)
+    weighted = None if config.alpha == 0 else matmat(degrees[:, None] ** -config.alpha)[:, 0]
+    operator = lanczos.Normalised(degrees, config.alpha, weighted)
+    state = lanczos.first_pass(operator, start, images)
+
+    def on_pass(krylov: lanczos.Krylov, pairs: lanczos.RitzPairs) -> None:
+        worst = float(pairs.residuals.max())
+        progress("eigensolve", krylov.passes, lanczos.expected_passes(krylov.passes, worst, config.residual_tolerance))
+
+    try:
+        pairs, state = lanczos.largest_eigenpairs(
+            lambda x: operator.apply(matmat, x),
+            state,
+            wanted,
+            width=width,
+            tolerance=config.residual_tolerance,
+            max_passes=config.max_passes,
+            on_pass=on_pass,
+        )
+    except lanczos.NotConvergedError as error:
+        raise RuntimeError(
+            f"embed: the eigensolve did not converge: {error}. Give more than max_passes={config.max_passes}, "
+            "a larger residual_tolerance=, or another epsilon=."
+        ) from None
+    kept = _modes(pairs.values, config)
+    psi = diffusion.coordinates(pairs.vectors[:, :kept], operator.scaling, config.alpha, degrees)
+    _warn_frozen(pairs.values)
+    return xr.Dataset(
+        {
+            "eigenvalue": ("mode", pairs.values[:kept]),
+            "coordinate": (("frame", "mode"), psi),
+            "rate": ("mode", diffusion.step_rates(pairs.values[:kept])),
+            "residual": ("mode", pairs.residuals[:kept]),
+            "spectrum": ("mode_found", pairs.values),
+            "degree": ("frame", degrees),
+        },
+        coords={"mode": np.arange(1, kept + 1)},
+        attrs={"passes": state.passes + (config.alpha != 0)},
+    )
+
+
+def generator_rates(embedding: xr.Dataset, burst_duration: float) -> xr.DataArray:
+    r"""Decay rates of the hidden diffusion in 1/s, from an embedding with burst covariances.
+
+    .. math:: -\lambda = \log \mu / (\varepsilon\, \delta t)
+
+    at alpha = 0 (twice that at alpha = 1/2), with :math:`\delta t` the duration of a burst.
+
+    Parameters
+    ----------
+    embedding
+        As :func:`embed` made it, with a kernel of one scale.
+    burst_duration
+        Seconds over which the local covariances were measured. For features that are means over a
+        burst of length T it is about T / 3.
+
+    Returns
+    -------
+    Dims ``(mode,)``, 1/s, at least 0.
+
+    Raises
+    ------
+    ValueError
+        The scale is local, alpha is neither 0 nor 1/2, or the duration is not above 0.
+
+    Examples
+    --------
+    >>> toy = xr.Dataset({"rate": ("mode", [0.02]), "epsilon": 2.0}, attrs={"alpha": 0.0})
+    >>> generator_rates(toy, burst_duration=0.01).values
+    array([1.])
+    """
+    if "scale" in embedding:
+        raise ValueError("generator_rates: the kernel must have one scale; got epsilon='local'. Embed with 'median'.")
+    if not burst_duration > 0:
+        raise ValueError(f"generator_rates: burst_duration must be above 0 seconds; got {burst_duration}.")
+    alpha = float(embedding.attrs["alpha"])
+    if alpha not in (0.0, 0.5):
+        raise ValueError(f"generator_rates: alpha must be 0 or 0.5; got {alpha}. Embed with alpha=0.")
+    rates = diffusion.generator_rates(embedding["rate"].values, float(embedding["epsilon"]), alpha, burst_duration)
+    return xr.DataArray(
+        rates,
+        dims="mode",
+        coords={"mode": embedding["mode"]} if "mode" in embedding.coords else None,
+        name="generator_rate",
+        attrs={"units": "1/s", "long_name": "decay rate of the hidden diffusion"},
+    )
+
+
+def _check_modes(config: EmbedConfig, n: int) -> None:
+    """No more modes than frames allow."""
+    if config.n_modes is not None and config.n_modes > n - 2:
+        raise ValueError(
+            f"embed: n_modes must be at most {n - 2} for {n} frames; got {config.n_modes}. Ask for fewer modes."
+        )
+    if config.method == "landmarks":
+        raise ValueError("embed: method='landmarks' is not available in this version; use method='exact'.")
+
+
+def _precision(found: Probe, form: str, config: EmbedConfig) -> str:
+    """float32 where its error is far below the scale of the kernel."""
+    if config.precision != "auto":
+        return config.precision
+    scale = config.epsilon if not isinstance(config.epsilon, str) else config.epsilon_factor * found.median
+    share = 0.05 if config.epsilon == "local" else 1.0  # near neighbours lie far below the median
+    return "float32" if found.float32_error[form] <= _FLOAT32_SHARE * share * scale else "float64"
+
+
+def _check_degrees(degrees: Floats) -> None:
+    """Row sums must be numbers; frames without any neighbour are told."""
+    if not np.isfinite(degrees).all():
+        frame = int(np.argmin(np.isfinite(degrees)))
+        raise ValueError(
+            f"embed: the kernel of frame {frame} is not finite. Give precision='float64', or a ridge with "
+            "regularization=."
+        )
+    alone = diffusion.isolated(degrees)
+    if len(alone) == len(degrees):
+        raise ValueError(
+            "embed: no frame has a neighbour at this scale, the kernel is the identity. Give a larger epsilon=, "
+            "or epsilon='median'."
+        )
+    if len(alone):
+        warnings.warn(
+            f"embed: {len(alone)} of {len(degrees)} frames have no neighbour at this scale (the first is frame "
+            f"{alone[0]}), and may own a coordinate each; epsilon='local' gives each frame a scale of its own.",
+            stacklevel=5,
+        )
+
+
+def _modes(eigenvalues: Floats, config: EmbedConfig) -> int:
+    """Number of modes to keep; all must have a logarithm."""
+    positive = int(np.count_nonzero(eigenvalues > 0))
+    if positive == 0:
+        raise ValueError("embed: no eigenvalue beside the trivial one is above 0. Give another epsilon=.")
+    if config.n_modes is None:
+        return diffusion.spectral_gap(eigenvalues)
+    if config.n_modes > positive:
+        raise ValueError(
+            f"embed: n_modes must be at most {positive}, the number of eigenvalues above 0; got {config.n_modes}. "
+            "Ask for fewer modes, or give another epsilon=."
+        )
+    return config.n_modes
+
+
+def _warn_frozen(eigenvalues: Floats) -> None:
+    """A spectrum that hardly decays makes an observer that hardly moves."""
+    if eigenvalues[0] > _FROZEN:
+        pieces = int(np.count_nonzero(eigenvalues > 1 - 1e-9)) + 1
+        what = f"the frames fall into {pieces} or more pieces" if pieces > 1 else "the dynamics look frozen"
+        warnings.warn(
+            f"embed: the first eigenvalue is {eigenvalues[0]:.4f}: {what} at this scale. Try epsilon='local', or a "
+            "larger epsilon_factor=.",
+            stacklevel=5,
+        )
+
+
+def _lift(rows: Table, mean: Floats, psi: Floats, progress: Progress) -> Floats:
+    """Mean of centred features times coordinates, over all frames."""
+    spans = blocks(rows.n_frames, max(1, 2**25 // (8 * rows.n_features)))
+    parts = [task(_lift_sum, rows_of(rows, span), mean, psi[span[0] : span[1]]) for span in spans]
+    total: Floats = sum(compute(parts, "lift", progress))
+    return total / rows.n_frames
+
+
+def _lift_sum(frames: NDArray[Any], mean: Floats, psi: Floats) -> Floats:
+    """One block's share of the lift."""
+    return diffusion.lift_sum(np.asarray(frames, np.float64), mean, psi)
+
+
+def _local(scale: Scale) -> dict[str, Any]:
+    """The local scales, where there are any."""
+    return {} if scale.local is None else {"scale": ("frame", scale.local)}
+
+
+def _label(solved: xr.Dataset, frames: xr.DataArray, covariance: xr.DataArray | None) -> xr.Dataset:
+    """Give the numbers the labels of the frames, and keep what an extension needs."""
+    frames = frames.transpose("frame", "feature").rename("reference")
+    coords = {name: c for name, c in frames.coords.items() if c.dims in (("frame",), ("feature",))}
+    labelled = solved.assign_coords(coords).assign(reference=frames.astype(np.float64).drop_vars(frames.coords))
+    if covariance is not None:
+        labelled["reference_covariance"] = covariance.astype(np.float64).drop_vars(covariance.coords)
+    labelled.attrs |= {f"frames_{k}": v for k, v in frames.attrs.items() if k in ("features", "frame_period")}
+    return annotate(labelled)

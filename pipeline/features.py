@@ -1,0 +1,357 @@
+"""Feature graphs: a recording goes in, labelled frames come out, lazily.
+
+Every function here cuts the recording into frames that stay within its gap-free segments; each task
+reads just the samples that its frames are made of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from manifold_observer.tasks import histogram as histogram_task
+from manifold_observer.tasks import log_rms as log_rms_task
+from manifold_observer.tasks import stft as stft_task
+
+from .plan import FrameRun, frame_runs, unused_samples
+from .recording import Clock, clock
+from .variables import annotate
+
+Frame = int | float | str
+_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+# Most cells that a histogram takes from the data by itself.
+_MAX_COUNT_BINS = 256
+
+
+def histogram(
+    recording: xr.DataArray,
+    *,
+    frame: Frame,
+    hop: Frame | None = None,
+    edges: NDArray[Any] | None = None,
+    bins: int | None = None,
+    outside: str = "raise",
+) -> xr.DataArray:
+    """Normalised histograms of the samples of every frame, one per channel, side by side.
+
+    Without ``edges`` this computes the range of the recording, in one pass over it: integer samples
+    get one bin per count, others need ``bins``.
+
+    Parameters
+    ----------
+    recording
+        Dims ``(time, channel)``.
+    frame
+        Samples in a frame, or a duration such as ``"0.5s"``.
+    hop
+        Samples (or duration) between the starts of two frames; ``frame`` by default.
+    edges
+        Bounds of the bins, shared by all channels, in the unit of the samples.
+    bins
+        Number of equal bins over the range of the data, in place of ``edges``.
+    outside
+        What to do with samples outside the edges: ``"raise"``, or ``"clip"`` into the end bins.
+
+    Returns
+    -------
+    Dims ``(frame, feature)``, Dask-backed, without unit; each channel's part sums to 1. Coordinates
+    ``time``, ``segment``, ``channel`` and ``bin`` (lower bound). Each task holds about 16 MB of samples.
+
+    Raises
+    ------
+    ValueError
+        The frame is longer than every segment, or the bins cannot be chosen. When computed: a sample
+        lies outside the edges.
+
+    See Also
+    --------
+    stft : for sound.
+
+    Examples
+    --------
+    >>> counts = xr.DataArray(np.array([[0], [1], [1], [1]]), dims=("time", "channel"))
+    >>> histogram(counts, frame=2).values
+    array([[0.5, 0.5],
+           [0. , 1. ]])
+    """
+    if outside not in ("raise", "clip"):
+        raise ValueError(f"histogram: outside must be 'raise' or 'clip'; got {outside!r}.")
+    recording = _checked(recording, "histogram")
+    edges = _edges(recording, edges, bins)
+    compute = partial(histogram_task.histogram, edges=edges, clip=outside == "clip")
+    labels = _labels(recording, "bin", edges[:-1])
+    attrs = {"features": "histogram", "edges": [float(edge) for edge in edges], "outside": outside}
+    return _frames(recording, frame, hop, compute, labels, attrs)
+
+
+def stft(recording: xr.DataArray, *, frame: Frame, hop: Frame | None = None, window: str = "hann") -> xr.DataArray:
+    """Magnitudes of the short-time Fourier transform: linear, no padding, no overlap by default.
+
+    Parameters
+    ----------
+    recording
+        Dims ``(time, channel)``.
+    frame
+        Samples in a frame, or a duration such as ``"23ms"`` (rounded to whole samples).
+    hop
+        Samples (or duration) between the starts of two frames; ``frame`` by default.
+    window
+        Name of a window of :func:`scipy.signal.get_window`.
+
+    Returns
+    -------
+    Dims ``(frame, feature)``, Dask-backed, in the unit of the samples. Coordinates ``time``,
+    ``segment``, ``channel`` and ``frequency`` (Hz). Each task holds about 16 MB of samples.
+
+    Raises
+    ------
+    ValueError
+        The frame is longer than every segment.
+
+    Examples
+    --------
+    >>> wave = xr.DataArray(np.cos(np.pi * np.arange(8) / 2)[:, None], dims=("time", "channel"))
+    >>> stft(wave.assign_attrs(sampling_rate=8.0), frame="1s").round(2).values
+    array([[0., 1., 2., 1., 0.]])
+    """
+    recording = _checked(recording, "stft")
+    rate = clock(recording).sampling_rate
+    length = _samples(frame, rate, "stft: frame")
+    labels = _labels(recording, "frequency", np.fft.rfftfreq(length, 1 / rate))
+    attrs = {"features": "stft", "window": window, "units": str(recording.attrs.get("units", "1"))}
+    return _frames(recording, frame, hop, partial(stft_task.stft_magnitude, window=window), labels, attrs)
+
+
+def log_rms(
+    recording: xr.DataArray, *, frame: Frame, hop: Frame | None = None, floor: float | None = None
+) -> xr.DataArray:
+    """Natural logarithm of the root mean square of every channel: for EEG, EMG and the like.
+
+    Parameters
+    ----------
+    recording
+        Dims ``(time, channel)``.
+    frame
+        Samples in a frame, or a duration such as ``"100ms"``.
+    hop
+        Samples (or duration) between the starts of two frames; ``frame`` by default.
+    floor
+        Smallest root mean square, in the unit of the samples; needed where a channel falls silent.
+
+    Returns
+    -------
+    Dims ``(frame, feature)``, Dask-backed; one feature a channel. Coordinates ``time``, ``segment``,
+    ``channel``. Each task holds about 16 MB of samples.
+
+    Raises
+    ------
+    ValueError
+        The frame is longer than every segment. When computed: a frame is exactly zero without ``floor``.
+
+    Examples
+    --------
+    >>> level = xr.DataArray(np.array([[1.0], [-1.0]]), dims=("time", "channel"))
+    >>> log_rms(level, frame=2).values
+    array([[0.]])
+    """
+    recording = _checked(recording, "log_rms")
+    attrs = {"features": "log_rms", "floor": "none" if floor is None else float(floor)}
+    compute = partial(log_rms_task.log_rms, floor=floor)
+    return _frames(recording, frame, hop, compute, _labels(recording), attrs)
+
+
+def identity(recording: xr.DataArray) -> xr.DataArray:
+    """Take every sample as a frame: for data that already are features (counts, sensor rows).
+
+    Parameters
+    ----------
+    recording
+        Dims ``(time, channel)``.
+
+    Returns
+    -------
+    Dims ``(frame, feature)``, Dask-backed, float64, in the unit of the samples. Coordinates ``time``,
+    ``segment``, ``channel``.
+
+    Examples
+    --------
+    >>> identity(xr.DataArray([[1, 2], [3, 4]], dims=("time", "channel"))).sizes
+    Frozen({'frame': 2, 'feature': 2})
+    """
+    recording = _checked(recording, "identity")
+    attrs = {"features": "identity", "units": str(recording.attrs.get("units", "1"))}
+    return _frames(recording, 1, None, _as_float, _labels(recording), attrs)
+
+
+FEATURES: dict[str, Callable[..., xr.DataArray]] = {
+    "histogram": histogram,
+    "stft": stft,
+    "log_rms": log_rms,
+    "identity": identity,
+}
+
+
+def _as_float(samples: NDArray[Any], frame: int, hop: int) -> NDArray[np.float64]:
+    """The samples themselves, as frames of one sample."""
+    return samples[::hop].astype(np.float64)
+
+
+def _checked(recording: xr.DataArray, name: str) -> xr.DataArray:
+    """Check dims and kind at the door; make it Dask-backed."""
+    if set(recording.dims) != {"time", "channel"}:
+        raise ValueError(
+            f"{name}: recording must have dims (time, channel); got {recording.dims}. "
+            "Rename them with recording.rename(...), or add one with recording.expand_dims('channel')."
+        )
+    if recording.dtype.kind not in "iufb":
+        raise TypeError(f"{name}: recording must hold real numbers; got dtype {recording.dtype}.")
+    recording = recording.transpose("time", "channel")
+    return recording if recording.chunks else recording.chunk()
+
+
+def _samples(frame: Frame, rate: float, what: str) -> int:
+    """Whole samples in a frame that was given as samples or as a duration."""
+    count = int(frame) if isinstance(frame, int | np.integer) else round(_duration(frame, what) * rate)
+    if count < 1:
+        raise ValueError(f"{what} must hold at least 1 sample; got {frame!r} at {rate:g} Hz.")
+    return count
+
+
+def _duration(text: Frame, what: str) -> float:
+    """Seconds of a duration such as '23ms'."""
+    match = re.fullmatch(r"\s*([0-9.eE+-]+)\s*(us|ms|s|min|h)\s*", str(text))
+    if match is None:
+        raise ValueError(
+            f"{what} must be whole samples or a duration with unit (us, ms, s, min, h); got {text!r}. "
+            "Write frame=60 or frame='23ms'."
+        )
+    return float(match[1]) * _UNITS[match[2]]
+
+
+def _edges(recording: xr.DataArray, edges: NDArray[Any] | None, bins: int | None) -> NDArray[Any]:
+    """Bounds of the bins: given, or from the range of the data."""
+    if edges is not None:
+        chosen = np.asarray(edges)
+        if chosen.ndim != 1 or len(chosen) < 2 or not np.all(np.diff(chosen) > 0):
+            raise ValueError(f"histogram: edges must be at least 2 increasing numbers; got {edges!r}.")
+        return chosen
+    counts = recording.dtype.kind in "iub"
+    if not counts and bins is None:
+        raise ValueError(
+            f"histogram: samples of dtype {recording.dtype} need explicit bins. Give edges=np.linspace(...), "
+            "or bins=10 for equal bins over the range of the data."
+        )
+    low, high = (float(v) for v in da.compute(recording.data.min(), recording.data.max()))
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise ValueError("histogram: the recording holds NaN or infinity. Cut it out, or give edges=.")
+    if bins is not None:
+        return np.linspace(low, high if high > low else low + 1, bins + 1)
+    if high - low >= _MAX_COUNT_BINS:
+        raise ValueError(f"histogram: one bin per count would be {high - low + 1:.0f} bins. Give bins=10, or edges=.")
+    return np.arange(int(min(low, 0)), int(high) + 2)
+
+
+def _labels(recording: xr.DataArray, name: str = "", values: NDArray[Any] | None = None) -> xr.Coordinates:
+    """Labels of the features, channel by channel."""
+    n = recording.sizes["channel"]
+    known = "channel" in recording.coords
+    channels = [str(c) for c in recording["channel"].values] if known else [str(k) for k in range(n)]
+    if values is None:
+        return xr.Coordinates({"channel": ("feature", np.array(channels, object))})
+    repeated = np.repeat(np.array(channels, object), len(values))
+    units = {"frequency": "Hz"}.get(name, str(recording.attrs.get("units", "1")))
+    tiled = ("feature", np.tile(values.astype(np.float64), n), {"units": units})
+    return xr.Coordinates({"channel": ("feature", repeated), name: tiled})
+
+
+def _frames(
+    recording: xr.DataArray,
+    frame: Frame,
+    hop: Frame | None,
+    compute: Callable[..., NDArray[np.float64]],
+    labels: xr.Coordinates,
+    attrs: dict[str, Any],
+) -> xr.DataArray:
+    """One task a run of frames, reading just its own samples."""
+    name = attrs["features"]
+    ticks = clock(recording)
+    length = _samples(frame, ticks.sampling_rate, f"{name}: frame")
+    stride = _samples(hop, ticks.sampling_rate, f"{name}: hop") if hop is not None else length
+    runs = frame_runs(ticks.segments, length, stride, recording.sizes["channel"])
+    if not runs:
+        longest = max(stop - start for start, stop in ticks.segments)
+        raise ValueError(
+            f"{name}: frame must fit into a segment of the recording; got {length} samples where the longest "
+            f"holds {longest}. Choose a shorter frame."
+        )
+    n_features = labels["channel"].size
+    parts = [_run(recording, run, length, stride, compute, n_features) for run in runs]
+    frames = xr.DataArray(
+        da.concatenate(parts),
+        dims=("frame", "feature"),
+        coords=_frame_coords(ticks, runs, length, stride) | dict(labels),
+        name="frames",
+        attrs={
+            "units": "1",
+            **attrs,
+            "frame_samples": length,
+            "hop_samples": stride,
+            "frame_period": stride / ticks.sampling_rate,
+            "unused_samples": unused_samples(ticks.segments, length, stride),
+        },
+    )
+    return annotate(frames.to_dataset())["frames"]
+
+
+def _run(
+    recording: xr.DataArray,
+    run: FrameRun,
+    length: int,
+    stride: int,
+    compute: Callable[..., NDArray[np.float64]],
+    n_features: int,
+) -> da.Array:
+    """Frames of one run as a Dask array of one block."""
+    start, stop = run.samples(length, stride)
+    samples = recording.data[start:stop].rechunk(-1)
+    return samples.map_blocks(
+        _compute_run,
+        compute,
+        start,
+        length,
+        stride,
+        chunks=((run.n_frames,), (n_features,)),
+        dtype=np.float64,
+        meta=np.empty((0, 0)),
+    )
+
+
+def _compute_run(
+    samples: NDArray[Any], compute: Callable[..., NDArray[np.float64]], start: int, length: int, stride: int
+) -> NDArray[np.float64]:
+    """One task; its errors say where in the recording they are, and what helps."""
+    try:
+        return compute(samples, frame=length, hop=stride)
+    except histogram_task.OutsideEdgesError as error:
+        remedy = "Give wider edges=, or outside='clip'."
+        raise ValueError(f"histogram: {error}, in samples {start} .. {start + len(samples)}. {remedy}") from None
+    except log_rms_task.SilentFrameError as error:
+        remedy = "Give the smallest level that counts, as in floor=1e-6."
+        raise ValueError(f"log_rms: {error} at sample {start}. {remedy}") from None
+
+
+def _frame_coords(ticks: Clock, runs: list[FrameRun], length: int, stride: int) -> dict[str, Any]:
+    """Centre and segment of every frame."""
+    firsts = np.concatenate([run.first_sample + stride * np.arange(run.n_frames) for run in runs])
+    kept = {segment: number for number, segment in enumerate(dict.fromkeys(run.segment for run in runs))}
+    segment = np.concatenate([np.full(run.n_frames, kept[run.segment], np.int64) for run in runs])
+    centre = (ticks.at(firsts) + ticks.at(firsts + length - 1)) / 2
+    note = {} if ticks.known else {"comment": "the recording has no clock: sample numbers stand for seconds"}
+    return {"time": ("frame", centre, note), "segment": ("frame", segment)}

@@ -1,0 +1,137 @@
+"""Run parts of a graph where the user's session runs them, and say how far they are.
+
+Everything here works alike on a distributed Client and on Dask's local schedulers. A stage keeps what
+it made with :func:`persist` and reads numbers back with :func:`compute`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import dask
+from dask.callbacks import Callback
+from dask.delayed import Delayed
+from threadpoolctl import threadpool_limits
+
+# (stage, parts done, parts in all)
+Progress = Callable[[str, int, int], None]
+
+
+def silent(stage: str, done: int, total: int) -> None:
+    """Report nothing."""
+
+
+def task(function: Callable[..., Any], *arguments: Any) -> Delayed:
+    """One task: a module-level function of blocks (delayed) and plain values."""
+    return dask.delayed(function, pure=False)(*arguments)
+
+
+def persist(items: Sequence[Delayed], stage: str, progress: Progress = silent) -> list[Delayed]:
+    """Compute the items and keep the results where they were made.
+
+    Parameters
+    ----------
+    items
+        Delayed values, not nested.
+    stage
+        Name of the stage, for the progress.
+    progress
+        Called as parts are done.
+
+    Returns
+    -------
+    Delayed values that are computed already. On a cluster they are futures: a lost worker's are made
+    again from the graph.
+
+    Raises
+    ------
+    Exception
+        Whatever a task raised.
+    """
+    progress(stage, 0, len(items))
+    with _ticking(stage, len(items), {item.key for item in items}, progress):
+        kept = list(dask.persist(*items))
+    _wait(kept, stage, progress)
+    progress(stage, len(items), len(items))
+    return kept
+
+
+def compute(items: Sequence[Any], stage: str = "", progress: Progress = silent) -> list[Any]:
+    """Compute the items and bring the results here, in their order.
+
+    Parameters
+    ----------
+    items
+        Delayed values or Dask arrays.
+    stage
+        Name of the stage, for the progress.
+    progress
+        Called when all are done.
+
+    Returns
+    -------
+    The values.
+
+    Raises
+    ------
+    Exception
+        Whatever a task raised.
+    """
+    with _one_blas_thread():
+        values = list(dask.compute(*items))
+    progress(stage, len(items), len(items))
+    return values
+
+
+@contextmanager
+def _ticking(stage: str, total: int, keys: set[Any], progress: Progress) -> Iterator[None]:
+    """Report finished tasks of a local scheduler, one BLAS thread for each of its threads."""
+    done = 0
+
+    def posttask(key: Any, *_: Any) -> None:
+        nonlocal done
+        if key in keys:
+            done += 1
+            progress(stage, done, total)
+
+    with _one_blas_thread(), Callback(posttask=posttask):
+        yield
+
+
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    """Limit BLAS in this process while a local scheduler computes; a cluster's workers see to it themselves."""
+    if _has_client():
+        yield
+        return
+    with threadpool_limits(limits=1):
+        yield
+
+
+def _has_client() -> bool:
+    """Whether a distributed Client is this session's default (without importing distributed)."""
+    if "distributed" not in sys.modules:
+        return False
+    from distributed import default_client  # noqa: PLC0415
+
+    try:
+        default_client()
+    except ValueError:
+        return False
+    return True
+
+
+def _wait(kept: Sequence[Delayed], stage: str, progress: Progress) -> None:
+    """Wait for futures of a cluster, reporting each; the first error is raised as it was."""
+    if not _has_client():
+        return
+    from distributed import as_completed, futures_of  # noqa: PLC0415
+
+    futures = futures_of(kept)
+    for done, future in enumerate(as_completed(futures, raise_errors=False), 1):
+        if future.status == "error":
+            raise future.exception()
+        progress(stage, done, len(futures))

@@ -1,0 +1,60 @@
+"""What memory there is for the tiles, and the refusal when they do not fit."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+# Share of the memory that tiles may fill: beyond it a cluster spills, which is slower than recomputing.
+_SHARE = 0.5
+
+
+def require_memory(n_frames: int, itemsize: int) -> None:
+    """Refuse a kernel whose tiles would not fit.
+
+    Parameters
+    ----------
+    n_frames
+        Frames of the embedding.
+    itemsize
+        Bytes of a number.
+
+    Raises
+    ------
+    ValueError
+        With the bytes on both sides, and what would fit.
+    """
+    needed, there = tile_bytes(n_frames, itemsize), int(_SHARE * worker_memory())
+    if needed > there:
+        fits = int((2 * there / itemsize) ** 0.5)
+        raise ValueError(
+            f"embed: the kernel of {n_frames} frames must fit into half of the workers' memory; it needs "
+            f"{needed / 2**30:.1f} GiB of {there / 2**30:.1f} GiB. About {fits} frames would fit: use longer frames, "
+            "every k-th frame, or more workers."
+        )
+
+
+def tile_bytes(n_frames: int, itemsize: int) -> int:
+    """Bytes of the upper triangle, tiles of the diagonal whole.
+
+    Examples
+    --------
+    >>> tile_bytes(1000, 4)
+    2000000
+    """
+    return n_frames * n_frames // 2 * itemsize
+
+
+def worker_memory() -> int:
+    """Bytes of memory of all workers together, or of this machine without a cluster."""
+    if "distributed" in sys.modules:
+        from distributed import default_client  # noqa: PLC0415
+
+        try:
+            workers = default_client().scheduler_info(n_workers=-1)["workers"].values()
+        except ValueError:
+            workers = ()
+        limits = [worker["memory_limit"] for worker in workers if worker["memory_limit"]]
+        if limits:
+            return int(sum(limits))
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,0 +1,182 @@
+"""Where things are cut: integers in, integers out, no arrays of data.
+
+Throughout: a *span* is ``(start, stop)``; a frame never leaves its segment; a window never leaves
+its segment either, it is shifted inwards at the ends.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Span = tuple[int, int]
+Integers = NDArray[np.int64]
+
+# Up to here every distance takes part in the median; beyond it a seeded sample does.
+EXACT_MEDIAN_FRAMES = 8192
+# Bytes of samples that one feature task reads (float64), about.
+FEATURE_TASK_BYTES = 2**24
+# Bytes of tiles that one panel holds, about; one task multiplies one panel.
+PANEL_BYTES = 2**25
+
+
+class FrameRun(NamedTuple):
+    """Consecutive frames of one segment that one task computes.
+
+    ``segment``: number of the segment; ``first_sample``: where the first frame starts; ``n_frames``.
+    """
+
+    segment: int
+    first_sample: int
+    n_frames: int
+
+    def samples(self, frame: int, hop: int) -> Span:
+        """Samples that the run is computed from."""
+        return self.first_sample, self.first_sample + (self.n_frames - 1) * hop + frame
+
+
+def frame_runs(segments: list[Span], frame: int, hop: int, n_channels: int) -> list[FrameRun]:
+    """Cut the segments of a recording into runs of whole frames.
+
+    Parameters
+    ----------
+    segments
+        Spans of samples without a gap.
+    frame, hop
+        Samples in a frame, and between the starts of two.
+    n_channels
+        Channels of the recording.
+
+    Returns
+    -------
+    Runs in order; a segment shorter than one frame has none.
+
+    Examples
+    --------
+    Two segments of 7 and 2 samples, frames of 3; the last sample of the first is left over:
+
+    >>> frame_runs([(0, 7), (7, 9)], 3, 3, 1)
+    [FrameRun(segment=0, first_sample=0, n_frames=2)]
+    """
+    at_most = max(1, FEATURE_TASK_BYTES // (8 * hop * n_channels))
+    runs = []
+    for segment, (start, stop) in enumerate(segments):
+        total = max(0, (stop - start - frame) // hop + 1)
+        for first in range(0, total, at_most):
+            runs.append(FrameRun(segment, start + first * hop, min(at_most, total - first)))
+    return runs
+
+
+def unused_samples(segments: list[Span], frame: int, hop: int) -> int:
+    """Samples at the ends of the segments that no frame holds.
+
+    Examples
+    --------
+    >>> unused_samples([(0, 7), (7, 9)], 3, 3)
+    3
+    """
+    return sum((stop - start) - _covered(stop - start, frame, hop) for start, stop in segments)
+
+
+def _covered(n: int, frame: int, hop: int) -> int:
+    """Samples from the first to the last that the frames of one segment span."""
+    total = max(0, (n - frame) // hop + 1)
+    return (total - 1) * hop + frame if total else 0
+
+
+def segment_spans(segment: Integers) -> list[Span]:
+    """Spans of equal values.
+
+    Examples
+    --------
+    >>> segment_spans(np.array([0, 0, 3]))
+    [(0, 2), (2, 3)]
+    """
+    cuts = np.flatnonzero(np.diff(segment)) + 1
+    bounds = [0, *(int(cut) for cut in cuts), len(segment)]
+    return [(a, b) for a, b in itertools.pairwise(bounds) if b > a]
+
+
+def restarts(segment: Integers) -> NDArray[np.bool_]:
+    """True at the first frame of every segment.
+
+    Examples
+    --------
+    >>> restarts(np.array([4, 4, 5]))
+    array([ True, False,  True])
+    """
+    return np.concatenate([[True], np.diff(segment) != 0]) if len(segment) else np.zeros(0, bool)
+
+
+def window_starts(segment: Integers, window: int) -> Integers:
+    """First frame of every frame's window: centred, shifted inwards at the ends of its segment.
+
+    Parameters
+    ----------
+    segment
+        Segment of every frame, shape (n,); every segment holds at least ``window`` frames.
+    window
+        Frames in a window.
+
+    Returns
+    -------
+    Shape (n,).
+
+    Examples
+    --------
+    >>> window_starts(np.array([0, 0, 0, 0, 1, 1, 1]), 3)
+    array([0, 0, 1, 1, 4, 4, 4])
+    """
+    starts = np.arange(len(segment)) - window // 2
+    for start, stop in segment_spans(segment):
+        starts[start:stop] = np.clip(starts[start:stop], start, stop - window)
+    return starts
+
+
+def blocks(n: int, size: int) -> list[Span]:
+    """Cut n into spans of ``size``, the last one shorter.
+
+    Examples
+    --------
+    >>> blocks(5, 2)
+    [(0, 2), (2, 4), (4, 5)]
+    """
+    return [(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def tile_size(n_frames: int) -> int:
+    """Frames on the side of a tile; it depends on the number of frames alone."""
+    return 512 if n_frames <= EXACT_MEDIAN_FRAMES else 2048
+
+
+def panels(n_blocks: int, tile_bytes: int) -> list[list[tuple[int, int]]]:
+    """Deal the tiles of the upper triangle into panels of about equal size, in reading order.
+
+    Panels depend on the frames and the tile size alone, never on the number of workers, so that sums
+    over them are the same everywhere.
+
+    Parameters
+    ----------
+    n_blocks
+        Blocks of frames.
+    tile_bytes
+        Bytes of one tile.
+
+    Returns
+    -------
+    For each panel its tiles (row block, column block), row <= column.
+
+    Examples
+    --------
+    >>> panels(2, 2**24)
+    [[(0, 0), (0, 1)], [(1, 1)]]
+    """
+    tiles = [(i, j) for i in range(n_blocks) for j in range(i, n_blocks)]
+    count = math.ceil(len(tiles) * tile_bytes / PANEL_BYTES)
+    count = min(len(tiles), count + count % 2)  # an even number keeps two workers equally busy
+    per_panel = math.ceil(len(tiles) / count)
+    return [tiles[k : k + per_panel] for k in range(0, len(tiles), per_panel)]

@@ -1,0 +1,256 @@
+"""Open a recording as a labelled, lazy DataArray, and read its clock."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+from xarray.indexes import RangeIndex
+
+from .plan import Span, segment_spans
+
+# A step of the clock longer than this many sampling periods is a gap.
+_GAP_PERIODS = 1.5
+
+
+def open_recording(
+    path: str | os.PathLike[str],
+    *,
+    sampling_rate: float | None = None,
+    variable: str | None = None,
+    engine: str | None = None,
+) -> xr.DataArray:
+    r"""Open a recording lazily, whatever its format.
+
+    WAV, FLAC, OGG, CSV, ``.npy``, NetCDF and Zarr are known; any file for which xarray has a backend
+    can be opened. Nothing is read but metadata (a CSV table is read whole).
+
+    Parameters
+    ----------
+    path
+        File, or Zarr directory.
+    sampling_rate
+        Samples a second, for files that do not say it.
+    variable
+        Name of the variable that is the recording, where a file holds several.
+    engine
+        xarray engine, where the file's name does not tell.
+
+    Returns
+    -------
+    Dims ``(time, channel)``, Dask-backed. ``time`` is in seconds where the file has a clock.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is nothing at ``path``.
+    ValueError
+        The file is not what its name says, is empty or damaged, or holds no or several recordings.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "two_channels.csv"
+    >>> _ = path.write_text("time,left,right\\n0.0,1,2\\n0.5,3,4\\n1.0,5,6\\n")
+    >>> open_recording(path).sizes
+    Frozen({'time': 3, 'channel': 2})
+    """
+    where = Path(path)
+    if not where.exists():
+        raise FileNotFoundError(
+            f"open_recording: {where} does not exist. Check the path; relative ones start at {Path.cwd()}."
+        )
+    dataset = _open_dataset(where, engine)
+    recording = _pick(dataset, variable, where)
+    return _with_clock(recording, sampling_rate, where)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """When the samples of a recording were taken.
+
+    ``sampling_rate`` in Hz; ``segments`` are spans of samples without a gap; ``known`` is False where
+    the recording has no clock and sample numbers stand for seconds.
+    """
+
+    sampling_rate: float
+    segments: list[Span]
+    known: bool
+    _start: float
+    _step: float
+    _values: NDArray[np.float64] | None
+
+    def at(self, samples: NDArray[np.int64]) -> NDArray[Any]:
+        """Times of the given samples, in seconds."""
+        if self._values is not None:
+            return self._values[samples]
+        return self._start + self._step * samples
+
+
+def clock(recording: xr.DataArray) -> Clock:
+    """Read the clock of a recording: its rate, and where its gaps are.
+
+    Parameters
+    ----------
+    recording
+        Dims ``(time, channel)``, with a ``time`` coordinate in seconds (or date-times), or an
+        attribute ``sampling_rate``, or neither. A ``segment`` coordinate along ``time`` marks gaps
+        that the clock does not show.
+
+    Returns
+    -------
+    The clock.
+
+    Raises
+    ------
+    ValueError
+        The clock goes backwards, repeats, or is not finite.
+
+    Notes
+    -----
+    A regular clock (``RangeIndex``) costs nothing; a stored one is read once, 8 bytes a sample.
+    """
+    n = recording.sizes["time"]
+    rate = recording.attrs.get("sampling_rate")
+    marked = _marked_segments(recording)
+    index = recording.xindexes.get("time")
+    if "time" not in recording.coords or isinstance(index, RangeIndex):
+        step = float(index.step) if isinstance(index, RangeIndex) else 1.0 / float(rate or 1.0)
+        start = float(index.start) if isinstance(index, RangeIndex) else 0.0
+        known = rate is not None or isinstance(index, RangeIndex)
+        return Clock(1 / step, _cut(n, marked), known, start, step, None)
+    times = _seconds(recording)
+    steps = np.diff(times)
+    _check_increasing(times, steps)
+    period = float(np.median(steps)) if len(steps) else 1.0 / float(rate or 1.0)
+    gaps = np.flatnonzero(steps > _GAP_PERIODS * period) + 1
+    return Clock(float(rate or 1 / period), _cut(n, np.union1d(marked, gaps)), True, 0.0, period, times)
+
+
+def _open_dataset(path: Path, engine: str | None) -> xr.Dataset:
+    """Open through xarray, with the one sentence that a user needs when it fails."""
+    if path.is_dir() and engine is None:
+        engine = "zarr"
+    try:
+        if engine == "zarr":
+            return xr.open_zarr(path, consolidated=False)
+        return xr.open_dataset(path, engine=engine, chunks={})
+    except FileNotFoundError:
+        raise ValueError(f"open_recording: {path} is a directory but no Zarr group.") from None
+    except ValueError as error:
+        if "found the following matches" not in str(error) and "did not find a match" not in str(error):
+            raise
+        raise ValueError(_unknown_format(path)) from None
+
+
+def _unknown_format(path: Path) -> str:
+    """Why nothing could open the file."""
+    with path.open("rb") as file:
+        head = file.read(8)
+    if head.startswith(b"\x89HDF"):
+        return (
+            f"open_recording: {path} is HDF5 (NetCDF 4), for which the extra 'formats' is missing. "
+            "Install it with: pip install 'manifold-observer[formats]'."
+        )
+    return (
+        f"open_recording: {path} is of no format known here (WAV, FLAC, OGG, CSV, .npy, NetCDF, Zarr). "
+        "Convert it, or name an xarray engine with engine=."
+    )
+
+
+def _pick(dataset: xr.Dataset, variable: str | None, path: Path) -> xr.DataArray:
+    """The one variable that is the recording, with dims (time, channel)."""
+    if variable is None and "recording" in dataset.data_vars:
+        variable = "recording"
+    along = [str(name) for name, values in dataset.data_vars.items() if "time" in values.dims]
+    if variable is not None and variable not in dataset.variables:
+        raise ValueError(f"open_recording: {path} has no variable {variable!r}; it has {along}.")
+    if variable is None and not along:
+        raise ValueError(
+            f"open_recording: {path} has no variable along 'time' (variables: {[*dataset.data_vars]}). "
+            "Rename the dimension, as in xr.open_dataset(path).rename(samples='time')."
+        )
+    if variable is None and len(along) > 1:
+        if any(dataset[name].dims != ("time",) for name in along):
+            raise ValueError(
+                f"open_recording: {path} holds several variables along 'time': {along}. "
+                f"Choose one with variable={along[0]!r}."
+            )
+        joined = dataset[along].to_dataarray("channel").transpose("time", "channel")
+        return joined.assign_attrs(dataset.attrs).rename("recording")
+    picked = dataset[variable or along[0]]
+    return _as_time_channel(picked.assign_attrs({**dataset.attrs, **picked.attrs}), path)
+
+
+def _as_time_channel(recording: xr.DataArray, path: Path) -> xr.DataArray:
+    """Transpose to (time, channel), making the channel dimension where there is none."""
+    others = [dim for dim in recording.dims if dim != "time"]
+    if "time" not in recording.dims or len(others) > 1:
+        raise ValueError(
+            f"open_recording: {path}: variable {recording.name} must have dims (time, channel); got {recording.dims}."
+        )
+    if not others:
+        return recording.expand_dims(channel=[str(recording.name)]).transpose("time", "channel")
+    return recording.rename({others[0]: "channel"}).transpose("time", "channel")
+
+
+def _with_clock(recording: xr.DataArray, sampling_rate: float | None, path: Path) -> xr.DataArray:
+    """Attach the lazy clock of a regular rate where the file has no time of its own."""
+    if recording.sizes["time"] == 0:
+        raise ValueError(f"open_recording: {path} holds no samples.")
+    rate = sampling_rate if sampling_rate is not None else recording.attrs.get("sampling_rate")
+    recording = recording.rename("recording").assign_attrs(source=str(path))
+    if rate is None:
+        return recording
+    if not (np.isfinite(rate) and rate > 0):
+        raise ValueError(
+            f"open_recording: sampling_rate must be above 0; got {rate} ({path}). Give it with sampling_rate=."
+        )
+    recording = recording.assign_attrs(sampling_rate=float(rate))
+    if "time" in recording.coords and sampling_rate is None:
+        return recording
+    n = recording.sizes["time"]
+    regular = RangeIndex.linspace(0.0, n / float(rate), n, endpoint=False, dim="time")
+    return recording.drop_vars("time", errors="ignore").assign_coords(xr.Coordinates.from_xindex(regular))
+
+
+def _seconds(recording: xr.DataArray) -> NDArray[np.float64]:
+    """The stored clock in seconds; date-times count from the first."""
+    values = recording["time"].values
+    if values.dtype.kind == "M":
+        return (values - values[0]) / np.timedelta64(1, "s")
+    if values.dtype.kind == "m":
+        return values / np.timedelta64(1, "s")
+    return values.astype(np.float64)
+
+
+def _check_increasing(times: NDArray[np.float64], steps: NDArray[np.float64]) -> None:
+    """A clock must run forwards."""
+    bad = np.flatnonzero(~(steps > 0))
+    if len(bad) or not np.isfinite(times).all():
+        at = int(bad[0]) if len(bad) else int(np.argmin(np.isfinite(times)))
+        raise ValueError(
+            f"recording: time must increase from sample to sample; got {times[at : at + 2].tolist()} at "
+            f"samples {at} and {at + 1}. Sort it with recording.sortby('time') and drop repeats with "
+            "recording.drop_duplicates('time')."
+        )
+
+
+def _marked_segments(recording: xr.DataArray) -> NDArray[np.int64]:
+    """Samples at which a 'segment' coordinate says that a new segment begins."""
+    if "segment" not in recording.coords:
+        return np.zeros(0, np.int64)
+    spans = segment_spans(recording["segment"].values)
+    return np.array([start for start, _ in spans[1:]], np.int64)
+
+
+def _cut(n: int, firsts: NDArray[np.int64]) -> list[Span]:
+    """Spans between the first samples of the segments."""
+    bounds = [0, *(int(first) for first in firsts), n]
+    return list(itertools.pairwise(bounds))

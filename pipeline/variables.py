@@ -1,0 +1,82 @@
+"""What every variable of a result is: dimensions, kind, unit and meaning, in one place."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import xarray as xr
+
+
+class Variable(NamedTuple):
+    """Dimensions, NumPy kind of the values, unit ("1" for none) and meaning of a variable."""
+
+    dims: tuple[str, ...]
+    kind: str
+    units: str
+    long_name: str
+
+
+VARIABLES: dict[str, Variable] = {
+    "time": Variable(("frame",), "f", "s", "centre of the frame"),
+    "segment": Variable(("frame",), "i", "1", "number of the gap-free stretch, grows at every gap"),
+    "frames": Variable(("frame", "feature"), "f", "1", "feature vectors"),
+    "eigenvalue": Variable(("mode",), "f", "1", "eigenvalue mu of the Markov matrix, trivial one left out"),
+    "coordinate": Variable(("frame", "mode"), "f", "1", "diffusion coordinate psi, unit mean square"),
+    "rate": Variable(("mode",), "f", "1", "decay per frame, -log(mu)"),
+    "lift": Variable(("feature", "mode"), "f", "1", "mean of centred feature times psi"),
+    "feature_mean": Variable(("feature",), "f", "1", "mean of the feature over the embedded frames"),
+    "epsilon": Variable((), "f", "1", "scale of the kernel exp(-d / epsilon)"),
+    "scale": Variable(("frame",), "f", "1", "local scale s, kernel exp(-d / sqrt(s_i s_j))"),
+    "residual": Variable(("mode",), "f", "1", "norm of S v - mu v: certificate of the eigenpair"),
+    "degree": Variable(("frame",), "f", "1", "row sum of the kernel"),
+    "spectrum": Variable(("mode_found",), "f", "1", "eigenvalues looked at for the spectral gap"),
+    "reference": Variable(("frame", "feature"), "f", "1", "the embedded frames, for an extension"),
+    "reference_covariance": Variable(("frame", "feature", "feature_1"), "f", "1", "local covariances that were given"),
+    "state": Variable(("frame", "mode"), "f", "1", "observer state, has seen the frames up to this one"),
+    "carry": Variable(("mode",), "f", "1", "state after the last frame, from which a later call goes on"),
+    "correlation": Variable(("estimate", "component"), "f", "1", "correlation of read-out and truth"),
+    "nrmse_db": Variable(("estimate", "component"), "f", "dB", "error over deviation of the truth"),
+    "correlation_held_out": Variable(
+        ("estimate", "component"), "f", "1", "correlation on contiguous blocks left out of the fit"
+    ),
+    "nrmse_db_held_out": Variable(
+        ("estimate", "component"), "f", "dB", "error on contiguous blocks left out of the fit"
+    ),
+}
+
+
+def annotate(dataset: xr.Dataset) -> xr.Dataset:
+    """Give every known variable its unit and meaning, and check its dimensions and kind.
+
+    Parameters
+    ----------
+    dataset
+        Variables and coordinates by their names in :data:`VARIABLES`; others are left alone.
+
+    Returns
+    -------
+    The same values; attributes that are set already stay.
+
+    Raises
+    ------
+    ValueError
+        A variable has other dimensions or another kind than the registry says.
+
+    Examples
+    --------
+    >>> annotate(xr.Dataset({"rate": ("mode", [0.5])})).rate.attrs["units"]
+    '1'
+    """
+    for name in dataset.variables:
+        known = VARIABLES.get(str(name))
+        if known is None:
+            continue
+        found = dataset[name]
+        if found.dims != known.dims or found.dtype.kind != known.kind:
+            raise ValueError(
+                f"annotate: {name} must have dims {known.dims} and kind {known.kind!r}; "
+                f"got {found.dims} and {found.dtype.kind!r}."
+            )
+        found.attrs.setdefault("units", known.units)
+        found.attrs.setdefault("long_name", known.long_name)
+    return dataset

@@ -1,0 +1,284 @@
+"""Local covariances of one block of frames, and their pseudo-inverses.
+
+Throughout: ``frames`` (n, p) is a block of feature vectors; frame i's window holds the ``window``
+frames from ``starts[i]`` on; a *precision* is the pseudo-inverse of a local covariance; a *factor*
+U (p, r) has ``U U^T`` equal to it; *mixing* A (r, window) makes that factor from the window's
+frames, ``U^T = A frames[window]``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from manifold_observer.tasks.arrays import Booleans, Floats, Integers
+
+
+class DegenerateCovarianceError(ValueError):
+    """Some local covariances are zero or not finite, so that they have no inverse."""
+
+    def __init__(self, frames: Integers) -> None:
+        super().__init__(frames)
+        self.frames = frames
+
+
+class Spectrum(NamedTuple):
+    """Which directions of a stack of symmetric matrices count, and their inverses.
+
+    ``vectors`` (n, k, k) are columns by ascending eigenvalue; ``inverses`` (n, k) holds 1/eigenvalue
+    where it is kept and 0 where it is cut; ``floor`` (n,) is the inverse of every direction that
+    the matrix does not span (0 unless regularised).
+    """
+
+    vectors: Floats
+    inverses: Floats
+    floor: Floats
+
+
+class PseudoInverse(NamedTuple):
+    """How a local covariance is inverted.
+
+    ``rank``: eigenvalues kept at most (all when None). ``tolerance``: eigenvalues at or below this
+    fraction of the largest are cut. ``regularization``: a ridge added to every eigenvalue first, in
+    squared feature units. ``smallest``: a largest eigenvalue at or below it counts as zero.
+    """
+
+    rank: int | None = None
+    tolerance: float = 1e-3
+    regularization: float = 0.0
+    smallest: float = 0.0
+
+
+def window_frames(frames: Floats, starts: Integers, window: int) -> Floats:
+    """Frames of every window, less the window's mean.
+
+    Parameters
+    ----------
+    frames
+        Block with its halo, shape (n, p).
+    starts
+        First frame of each window within the block, shape (m,).
+    window
+        Frames in a window, w.
+
+    Returns
+    -------
+    Shape (m, w, p).
+
+    Examples
+    --------
+    >>> window_frames(np.array([[0.0], [2.0], [7.0]]), np.array([0, 1]), 2)[..., 0]
+    array([[-1. ,  1. ],
+           [-2.5,  2.5]])
+    """
+    gathered = frames[starts[:, None] + np.arange(window)]
+    return gathered - gathered.mean(axis=1, keepdims=True)
+
+
+def window_precisions(frames: Floats, starts: Integers, window: int, how: PseudoInverse) -> Floats:
+    r"""Pseudo-inverse of the sample covariance of every window.
+
+    .. math:: C_i = \tfrac{1}{w-1} W_i^\top W_i, \qquad C_i^{+} = \sum_{k\ \text{kept}} s_k^{-1} u_k u_k^\top
+
+    with :math:`W_i` the centred frames of the window. The smaller of the matrices :math:`W W^\top`
+    and :math:`W^\top W` is the one that is decomposed.
+
+    Parameters
+    ----------
+    frames
+        Block with its halo, shape (n, p).
+    starts
+        First frame of each window within the block, shape (m,).
+    window
+        Frames in a window.
+    how
+        Rank, tolerance and regularisation.
+
+    Returns
+    -------
+    Shape (m, p, p), in inverse squared feature units.
+
+    Raises
+    ------
+    DegenerateCovarianceError
+        A window is constant or not finite, and ``how.regularization`` is 0.
+
+    Notes
+    -----
+    O(m min(w, p)^3 + m p^2 w) time, O(m p (p + w)) memory.
+
+    Examples
+    --------
+    >>> line = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]])
+    >>> window_precisions(line, np.array([0]), 3, PseudoInverse())
+    array([[[1., 0.],
+            [0., 0.]]])
+    """
+    centred = window_frames(frames, starts, window)
+    if window >= frames.shape[1]:
+        return precisions(np.swapaxes(centred, 1, 2) @ centred / (window - 1), how)
+    spectrum = gram_spectrum(centred, how)
+    factors = np.swapaxes(centred, 1, 2) @ (spectrum.vectors * _gram_weights(spectrum, window, how)[:, None, :])
+    if how.regularization:
+        return _ridged(factors, spectrum)
+    return factors @ np.swapaxes(factors, 1, 2)
+
+
+def window_mixing(frames: Floats, starts: Integers, window: int, how: PseudoInverse) -> tuple[Floats, Floats]:
+    r"""How to make each factor from the frames of its window, without ever holding the factor.
+
+    .. math:: U_i^\top = A_i W_i, \qquad C_i^{+} = W_i^\top A_i^\top A_i W_i + c_i I
+
+    The rows of :math:`A_i` sum to zero, so that the window's mean need not be subtracted. With a
+    ridge, :math:`c_i` is what directions outside the window get and the first term is subtracted.
+
+    Parameters
+    ----------
+    frames
+        Block with its halo, shape (n, p).
+    starts
+        First frame of each window within the block, shape (m,).
+    window
+        Frames in a window, w.
+    how
+        Rank, tolerance and regularisation.
+
+    Returns
+    -------
+    mixing
+        A, shape (m, r, w) with r the largest rank in the block; rows beyond a frame's rank are 0.
+    floor
+        c, shape (m,), inverse squared feature units.
+
+    Raises
+    ------
+    DegenerateCovarianceError
+        As :func:`window_precisions`.
+
+    Notes
+    -----
+    O(m w^2 (w + p)) time; O(m w (w + p)) memory, less the p when called in small blocks.
+
+    Examples
+    --------
+    >>> line = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]])
+    >>> mixing, floor = window_mixing(line, np.array([0]), 3, PseudoInverse())
+    >>> abs((mixing[0] @ line)).round(6), floor
+    (array([[1., 0.]]), array([0.]))
+    """
+    centred = window_frames(frames, starts, window)
+    spectrum = gram_spectrum(centred, how)
+    mixing = np.swapaxes(spectrum.vectors * _gram_weights(spectrum, window, how)[:, None, :], 1, 2)
+    used = np.flatnonzero(np.any(mixing != 0, axis=(0, 2)))
+    return mixing[:, used[0] if len(used) else -1 :], spectrum.floor
+
+
+def factors_from_mixing(frames: Floats, starts: Integers, mixing: Floats) -> Floats:
+    """Factors U (m, p, r) that :func:`window_mixing` describes, for when they are wanted whole."""
+    window = mixing.shape[2]
+    gathered = frames[starts[:, None] + np.arange(window)]
+    return np.swapaxes(mixing @ gathered, 1, 2)
+
+
+def precisions(covariances: Floats, how: PseudoInverse) -> Floats:
+    """Pseudo-inverse of every covariance of a block.
+
+    Parameters
+    ----------
+    covariances
+        Symmetric, shape (n, p, p), in squared feature units.
+    how
+        Rank, tolerance and regularisation.
+
+    Returns
+    -------
+    Shape (n, p, p), in inverse squared feature units.
+
+    Raises
+    ------
+    DegenerateCovarianceError
+        A covariance is zero or not finite, and ``how.regularization`` is 0.
+
+    Examples
+    --------
+    >>> precisions(np.diag([4.0, 1.0, 0.0])[None], PseudoInverse())[0]
+    array([[0.25, 0.  , 0.  ],
+           [0.  , 1.  , 0.  ],
+           [0.  , 0.  , 0.  ]])
+    """
+    spectrum = covariance_spectrum(covariances, how)
+    return (spectrum.vectors * spectrum.inverses[:, None, :]) @ np.swapaxes(spectrum.vectors, 1, 2)
+
+
+def factors(covariances: Floats, how: PseudoInverse) -> Floats:
+    """Factors U (n, p, r) with ``U U^T`` the pseudo-inverse of every covariance of a block."""
+    spectrum = covariance_spectrum(covariances, how)
+    used = np.flatnonzero(spectrum.inverses.any(axis=0))
+    weights = np.sqrt(spectrum.inverses)
+    return (spectrum.vectors * weights[:, None, :])[:, :, used[0] if len(used) else -1 :]
+
+
+def covariance_spectrum(covariances: Floats, how: PseudoInverse) -> Spectrum:
+    """Eigenvectors and inverse eigenvalues of given covariances."""
+    values, vectors = _eigh(covariances, how)
+    return Spectrum(vectors, _inverses(values + how.regularization, how), np.zeros(len(values)))
+
+
+def gram_spectrum(centred: Floats, how: PseudoInverse) -> Spectrum:
+    """Eigenvectors of ``W W^T / (w - 1)`` and inverses of the covariance eigenvalues they share."""
+    window, n_features = centred.shape[1:]
+    values, vectors = _eigh(centred @ np.swapaxes(centred, 1, 2) / (window - 1), how)
+    values = np.maximum(values, 0.0) + how.regularization
+    inverses = _inverses(values, how)
+    spans_all = n_features <= window - 1
+    if how.regularization and not spans_all and how.rank is None:
+        kept = how.regularization > how.tolerance * values[:, -1]
+        return Spectrum(vectors, inverses, np.where(kept, 1 / how.regularization, 0.0))
+    return Spectrum(vectors, inverses, np.zeros(len(values)))
+
+
+def degenerate(largest: Floats, smallest: float) -> Booleans:
+    """Which largest eigenvalues are too small, or not finite."""
+    return ~np.isfinite(largest) | (largest <= smallest)
+
+
+def _eigh(matrices: Floats, how: PseudoInverse) -> tuple[Floats, Floats]:
+    """Eigenpairs by ascending eigenvalue, refused where nothing could be inverted."""
+    finite = np.isfinite(matrices).all(axis=(1, 2))
+    if not finite.all():
+        raise DegenerateCovarianceError(np.flatnonzero(~finite))
+    values, vectors = np.linalg.eigh(matrices)
+    bad = degenerate(values[:, -1], how.smallest)
+    if bad.any() and not how.regularization:
+        raise DegenerateCovarianceError(np.flatnonzero(bad))
+    return values, vectors
+
+
+def _inverses(values: Floats, how: PseudoInverse) -> Floats:
+    """1/eigenvalue where it is kept, 0 where tolerance or rank cut it."""
+    kept = values > how.tolerance * values[:, -1:]
+    if how.rank is not None:
+        kept[:, : max(values.shape[1] - how.rank, 0)] = False
+    return np.where(kept, 1 / np.where(kept, values, 1.0), 0.0)
+
+
+def _gram_weights(spectrum: Spectrum, window: int, how: PseudoInverse) -> Floats:
+    """Weights that turn eigenvectors of the Gram matrix into rows of a factor.
+
+    An eigenvalue s of the covariance has the direction ``W^T v / sqrt((w - 1) s)``; a factor also
+    carries the square root of the inverse (with a ridge: of what lies below the floor).
+    """
+    inverses, floor = spectrum.inverses, spectrum.floor[:, None]
+    plain = np.where(inverses > 0, 1 / np.where(inverses > 0, inverses, 1.0) - how.regularization, 0.0)
+    # Rounding leaves the mean's direction at about 1e-16 of the largest: it is zero, not spanned.
+    spanned = plain > 1e-13 * plain.max(axis=1, keepdims=True)
+    length = np.where(spanned, np.sqrt((window - 1) * np.where(spanned, plain, 1.0)), 1.0)
+    return np.where(spanned, np.sqrt(np.abs(inverses - floor)) / length, 0.0)
+
+
+def _ridged(factors: Floats, spectrum: Spectrum) -> Floats:
+    """Floor in every direction less (or, without floor, plus) what the factors span."""
+    sign = np.where(spectrum.floor > 0, -1.0, 1.0)[:, None, None]
+    spanned = sign * (factors @ np.swapaxes(factors, 1, 2))
+    return spanned + spectrum.floor[:, None, None] * np.eye(factors.shape[1])

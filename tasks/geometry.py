@@ -1,0 +1,155 @@
+"""From one block of frames and their local covariances to what a form of the distance needs.
+
+Throughout: a *slab* (h, p) holds a block's frames with the halo their windows reach into; ``rows``
+and ``starts`` say where in the slab a frame and the first frame of its window stand.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from manifold_observer.tasks import covariance, kernel
+from manifold_observer.tasks.arrays import Array, Floats, Integers
+
+FORMS = ("quadratic", "factor", "window")
+
+
+class Metric(NamedTuple):
+    """The local metric: window in frames (0 where covariances are given), and how to invert."""
+
+    window: int
+    inverse: covariance.PseudoInverse
+
+
+class Slab(NamedTuple):
+    """Frames with halo (h, p), centred; rows (n,), starts (n,); covariances (n, p, p) where given."""
+
+    frames: Floats
+    rows: Integers
+    starts: Integers
+    covariances: Floats | None
+
+
+def build_block(slab: Slab, metric: Metric, form: str, dtype: DTypeLike = np.float64) -> kernel.Block:
+    """The block that one form of the distance needs.
+
+    Parameters
+    ----------
+    slab
+        Centred frames with halo.
+    metric
+        Window and inversion.
+    form
+        ``"quadratic"``, ``"factor"`` or ``"window"`` (the last needs windows).
+    dtype
+        Precision of the result; everything before it is float64.
+
+    Returns
+    -------
+    Block of ``len(slab.rows)`` frames.
+
+    Raises
+    ------
+    DegenerateCovarianceError
+        Some covariances are zero or not finite and there is no ridge.
+    """
+    frames = slab.frames[slab.rows]
+    if form == "window":
+        mixing, floor = _mixing(slab, metric)
+        block: kernel.Block = kernel.window_block(slab.frames, slab.rows, slab.starts, mixing, floor)
+    elif form == "quadratic":
+        block = kernel.quadratic_block(frames, _precisions(slab, metric))
+    else:
+        block = kernel.factor_block(frames, _factors(slab, metric))
+    return kernel.astype(block, dtype)
+
+
+class Probe(NamedTuple):
+    """Per form, the seconds of a tile and its largest float32 error; and the median distance seen."""
+
+    seconds: dict[str, float]
+    float32_error: dict[str, float]
+    median: float
+
+
+def probe(rows: Slab, columns: Slab, metric: Metric, forms: Sequence[str]) -> Probe:
+    """Time one small tile in every form, and measure what single precision costs.
+
+    Parameters
+    ----------
+    rows, columns
+        Two small slabs, best from different times of the recording.
+    metric
+        Window and inversion.
+    forms
+        The forms to try.
+
+    Returns
+    -------
+    Timings are in float32, errors against the same form in float64.
+    """
+    seconds, errors, median = {}, {}, 0.0
+    for form in forms:
+        exact = [build_block(slab, metric, form) for slab in (rows, columns)]
+        single = [kernel.astype(block, np.float32) for block in exact]
+        tile = kernel.squared_distances(*single)
+        seconds[form] = min(_seconds(*single) for _ in range(2))
+        truth = kernel.squared_distances(*exact)
+        errors[form] = float(np.abs(tile - truth).max())
+        median = float(np.median(truth))
+    return Probe(seconds, errors, median)
+
+
+def multiplications(form: str, n_features: int, rank: int, window: int) -> int:
+    """Multiplications a pair of frames, by counting; what is far behind need not be timed."""
+    if form == "quadratic":
+        return (n_features + 1) * (n_features + 2)
+    if form == "factor":
+        return 2 * n_features * rank
+    return n_features + 2 * window * rank
+
+
+def _seconds(rows: kernel.Block, columns: kernel.Block) -> float:
+    """Time of one tile."""
+    before = time.perf_counter()
+    kernel.squared_distances(rows, columns)
+    return time.perf_counter() - before
+
+
+def _precisions(slab: Slab, metric: Metric) -> Floats:
+    """Pseudo-inverses (n, p, p) of the block's own frames."""
+    if slab.covariances is not None:
+        return covariance.precisions(slab.covariances, metric.inverse)
+    return covariance.window_precisions(slab.frames, slab.starts, metric.window, metric.inverse)
+
+
+def _mixing(slab: Slab, metric: Metric) -> tuple[Floats, Floats]:
+    """Mixing matrices and floors, a few frames at a time so that their windows fit in memory."""
+    if slab.covariances is not None:
+        raise ValueError("the window form needs covariances of windows, not given ones")
+    n, p = len(slab.rows), slab.frames.shape[1]
+    step = max(1, 2**24 // (8 * metric.window * p))
+    parts = [
+        covariance.window_mixing(slab.frames, slab.starts[k : k + step], metric.window, metric.inverse)
+        for k in range(0, n, step)
+    ]
+    rank = max(mixing.shape[1] for mixing, _ in parts)
+    mixings = [np.pad(mixing, ((0, 0), (rank - mixing.shape[1], 0), (0, 0))) for mixing, _ in parts]
+    return np.concatenate(mixings), np.concatenate([floor for _, floor in parts])
+
+
+def _factors(slab: Slab, metric: Metric) -> Array:
+    """Factors (n, p, r) of the block's own frames."""
+    if slab.covariances is not None:
+        return covariance.factors(slab.covariances, metric.inverse)
+    if metric.inverse.regularization:
+        matrices = covariance.window_precisions(slab.frames, slab.starts, metric.window, metric.inverse)
+        values, vectors = np.linalg.eigh(matrices)
+        return vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    mixing, _ = _mixing(slab, metric)
+    return covariance.factors_from_mixing(slab.frames, slab.starts, mixing)

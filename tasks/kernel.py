@@ -1,0 +1,260 @@
+r"""One tile of modified Mahalanobis distances, and of the kernel.
+
+Throughout: a *tile* (m, n) pairs a row block with a column block; ``frames`` z are centred features;
+M is the *precision* C⁺ of a frame. The distance is already squared and symmetric,
+
+.. math:: d(i, j) = \tfrac12 (z_i - z_j)^\top (C_i^{+} + C_j^{+}) (z_i - z_j).
+
+Three exact forms turn it into matrix products; each has a block type that holds what its form needs,
+and :func:`squared_distances` takes two blocks of one type. Nothing of shape (m, n, p) is ever formed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from manifold_observer.tasks.arrays import Array, Floats, Integers
+
+# Bytes of the intermediate product of the factor and window forms: about one second-level cache.
+_SCRATCH_BYTES = 2**21
+
+
+class QuadraticBlock(NamedTuple):
+    """Row features ``[Φ(M) | Φ(z)]`` (n, 2q), q = (p + 1)(p + 2) / 2; a tile is one product."""
+
+    features: Array
+
+
+class FactorBlock(NamedTuple):
+    """Frames (n, p), factors U (n, r, p) and the images ``U^T z`` (n, r) of the frames themselves."""
+
+    frames: Array
+    factors: Array
+    images: Array
+
+
+class WindowBlock(NamedTuple):
+    """Frames with halo (h, p); per frame its row in it, first window row, mixing (n, r, w), floor (n,).
+
+    ``signs`` (n,) is -1 where the spanned part is subtracted from the floor, else 1.
+    """
+
+    halo: Array
+    rows: Integers
+    starts: Integers
+    mixing: Array
+    floor: Array
+    signs: Array
+
+
+Block = QuadraticBlock | FactorBlock | WindowBlock
+
+
+def quadratic_block(frames: Floats, precisions: Floats) -> QuadraticBlock:
+    r"""Features whose inner products are distances.
+
+    .. math:: (z_j - z_i)^\top M_i (z_j - z_i)
+              = \langle M_i, z_j z_j^\top \rangle - 2 (M_i z_i) \cdot z_j + z_i^\top M_i z_i
+
+    Parameters
+    ----------
+    frames
+        Centred features, shape (n, p). Centring matters: the terms cancel.
+    precisions
+        Pseudo-inverse local covariances, shape (n, p, p).
+
+    Returns
+    -------
+    The block; 2 (p + 1)(p + 2) / 2 numbers a frame.
+
+    Notes
+    -----
+    O(n p^2) time and memory.
+
+    Examples
+    --------
+    Two points one unit apart, the second twice as precise along the first axis:
+
+    >>> points = np.array([[0.0, 0.0], [1.0, 0.0]])
+    >>> block = quadratic_block(points, np.stack([np.eye(2), np.diag([4.0, 1.0])]))
+    >>> squared_distances(block, block)
+    array([[0. , 2.5],
+           [2.5, 0. ]])
+    """
+    p = frames.shape[1]
+    upper = np.triu_indices(p)
+    twice = np.where(upper[0] == upper[1], 0.5, 1.0)  # half of M, off-diagonal entries counted twice
+    images = np.einsum("npk,nk->np", precisions, frames)
+    constant = 0.5 * np.einsum("np,np->n", images, frames)[:, None]
+    metric = [precisions[:, upper[0], upper[1]] * twice, -images, constant]
+    point = [frames[:, upper[0]] * frames[:, upper[1]], frames, np.ones_like(constant)]
+    return QuadraticBlock(np.concatenate(metric + point, axis=1))
+
+
+def factor_block(frames: Floats, factors: Floats) -> FactorBlock:
+    """Block of the factor form from centred frames (n, p) and factors U (n, p, r)."""
+    transposed = np.ascontiguousarray(np.swapaxes(factors, 1, 2))
+    return FactorBlock(frames, transposed, np.einsum("nrp,np->nr", transposed, frames))
+
+
+def window_block(halo: Floats, rows: Integers, starts: Integers, mixing: Floats, floor: Floats) -> WindowBlock:
+    """Block of the window form from centred frames with halo (h, p) and what makes the factors."""
+    return WindowBlock(halo, rows, starts, mixing, floor, np.where(floor > 0, -1.0, 1.0))
+
+
+def astype(block: Block, dtype: DTypeLike) -> Block:
+    """The same block in another floating-point precision (row numbers stay integers)."""
+    fields = (part if part.dtype.kind == "i" else np.ascontiguousarray(part, dtype) for part in block)
+    return type(block)(*fields)
+
+
+def take(block: Block, chosen: Integers) -> Block:
+    """The chosen frames of a block."""
+    if isinstance(block, WindowBlock):
+        per_frame = (part[chosen] for part in block[1:])
+        return WindowBlock(block.halo, *per_frame)
+    return type(block)(*(part[chosen] for part in block))
+
+
+def n_frames(block: Block) -> int:
+    """Frames in a block."""
+    return len(block.rows) if isinstance(block, WindowBlock) else len(block[0])
+
+
+def squared_distances(rows: Block, columns: Block) -> Array:
+    """Modified Mahalanobis distances of one tile, already squared.
+
+    Parameters
+    ----------
+    rows
+        Block of m frames.
+    columns
+        Block of n frames, of the same form and precision.
+
+    Returns
+    -------
+    Shape (m, n), without unit, at least 0: what rounding leaves below 0 is set to 0.
+
+    Notes
+    -----
+    Multiplications a pair: 2q in the quadratic form, 2 p r in the factor form, p + 2 w r in the window
+    form. Memory: the tile twice.
+
+    Examples
+    --------
+    >>> points, factors = np.array([[0.0], [2.0]]), np.ones((2, 1, 1))
+    >>> block = factor_block(points, factors)
+    >>> squared_distances(block, block)
+    array([[0., 4.],
+           [4., 0.]])
+    """
+    if isinstance(rows, QuadraticBlock) and isinstance(columns, QuadraticBlock):
+        distances = _quadratic_tile(rows, columns)
+    elif isinstance(rows, FactorBlock) and isinstance(columns, FactorBlock):
+        distances = _factor_side(rows, columns)
+        distances += _factor_side(columns, rows).T
+        distances *= 0.5
+    elif isinstance(rows, WindowBlock) and isinstance(columns, WindowBlock):
+        distances = _window_tile(rows, columns)
+    else:
+        raise TypeError(f"squared_distances: both blocks must be of one form, got {type(rows)}, {type(columns)}")
+    return np.maximum(distances, 0, out=distances)
+
+
+def kernel_from_distances(distances: Array, epsilon: float, out: Array | None = None) -> Array:
+    r"""Affinities :math:`K = \exp(-d / \varepsilon)` of one tile.
+
+    Parameters
+    ----------
+    distances
+        Squared distances, shape (m, n).
+    epsilon
+        Scale, in the unit of the distances, above 0.
+    out
+        Where to write; may be ``distances`` itself.
+
+    Returns
+    -------
+    Shape (m, n), between 0 and 1.
+
+    Examples
+    --------
+    >>> kernel_from_distances(np.array([[0.0, np.log(2.0)]]), 1.0)
+    array([[1. , 0.5]])
+    """
+    scaled = np.multiply(distances, distances.dtype.type(-1 / epsilon), out=out)
+    return np.exp(scaled, out=scaled)
+
+
+def kernel_local(distances: Array, row_scales: Floats, column_scales: Floats) -> Array:
+    r"""Affinities with a scale of each frame's own, :math:`\exp(-d_{ij} / \sqrt{s_i s_j})`."""
+    inverse_rows = (-1 / np.sqrt(row_scales)).astype(distances.dtype)
+    inverse_columns = (1 / np.sqrt(column_scales)).astype(distances.dtype)
+    scaled = distances * inverse_rows[:, None] * inverse_columns
+    return np.exp(scaled, out=scaled)
+
+
+def _quadratic_tile(rows: QuadraticBlock, columns: QuadraticBlock) -> Array:
+    """Both halves of the distance in one product."""
+    half = rows.features.shape[1] // 2
+    swapped = np.concatenate([columns.features[:, half:], columns.features[:, :half]], axis=1)
+    return rows.features @ swapped.T
+
+
+def _factor_side(rows: FactorBlock, columns: FactorBlock) -> Array:
+    """``|U_i^T z_j - U_i^T z_i|^2``, a few rows at a time so that the product stays in cache."""
+    m, r, p = rows.factors.shape
+    tile = np.empty((m, len(columns.frames)), rows.factors.dtype)
+    step = _rows_at_a_time(r * tile.shape[1] * tile.itemsize)
+    for first in range(0, m, step):
+        some = slice(first, first + step)
+        images = (rows.factors[some].reshape(-1, p) @ columns.frames.T).reshape(-1, r, tile.shape[1])
+        images -= rows.images[some, :, None]
+        np.einsum("irn,irn->in", images, images, out=tile[some])
+    return tile
+
+
+def _window_tile(rows: WindowBlock, columns: WindowBlock) -> Array:
+    """Half the sum of both sides; the plain squared distance serves the floors of both."""
+    tile = _window_side(rows, columns)
+    tile += _window_side(columns, rows).T
+    if rows.floor.any() or columns.floor.any():
+        z_rows, z_columns = rows.halo[rows.rows], columns.halo[columns.rows]
+        plain = np.square(z_rows).sum(1)[:, None] + np.square(z_columns).sum(1) - 2 * (z_rows @ z_columns.T)
+        tile += plain * (rows.floor[:, None] + columns.floor)
+    tile *= 0.5
+    return tile
+
+
+def _window_side(rows: WindowBlock, columns: WindowBlock) -> Array:
+    """``sign_i |A_i (W_i z_j - W_i z_i)|^2`` from one Gram tile that all windows share."""
+    m, r, window = rows.mixing.shape
+    gram = rows.halo @ columns.halo[columns.rows].T
+    own = _own_images(rows)
+    tile = np.empty((m, gram.shape[1]), gram.dtype)
+    windows = np.lib.stride_tricks.sliding_window_view(gram, window, axis=0)
+    step = _rows_at_a_time(r * gram.shape[1] * gram.itemsize)
+    for first in range(0, m, step):
+        some = slice(first, min(first + step, m))
+        products = [a @ windows[s].T for a, s in zip(rows.mixing[some], rows.starts[some], strict=True)]
+        images = np.stack(products)
+        images -= own[some, :, None]
+        np.einsum("irn,irn->in", images, images, out=tile[some])
+    tile *= rows.signs[:, None]
+    return tile
+
+
+def _own_images(block: WindowBlock) -> Array:
+    """``A_i W_i z_i`` (n, r) of every frame."""
+    window = block.mixing.shape[2]
+    z = block.halo[block.rows]
+    gathered = np.stack([block.halo[block.starts + k] for k in range(window)], axis=1)
+    return np.einsum("irw,iwp,ip->ir", block.mixing, gathered, z, optimize=True)
+
+
+def _rows_at_a_time(bytes_per_row: int) -> int:
+    """Rows whose intermediate product fits in the scratch space."""
+    return max(1, _SCRATCH_BYTES // max(bytes_per_row, 1))

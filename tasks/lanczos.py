@@ -1,0 +1,275 @@
+r"""Largest eigenpairs of a symmetric matrix that is known by its products only.
+
+Block Lanczos with full reorthogonalisation: every *pass* multiplies the matrix S with one block of
+vectors. Throughout: the *basis* V (n, k) is orthonormal, ``images`` = S V, a *Ritz pair* is an
+eigenpair of :math:`V^\top S V` carried back by V. Keeping the images makes every residual exact, not
+an estimate from a recurrence; they are the certificate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy import linalg
+
+from manifold_observer.tasks.arrays import Booleans, Floats
+from manifold_observer.tasks.diffusion import symmetric_scaling
+
+MatMat = Callable[[Floats], Floats]
+
+
+class Krylov(NamedTuple):
+    """State between two passes: basis V (n, k), its images S V (n, k), and the passes made so far."""
+
+    basis: Floats
+    images: Floats
+    passes: int
+
+
+class RitzPairs(NamedTuple):
+    """Values (m,) descending, vectors (n, m), residual norms (m,)."""
+
+    values: Floats
+    vectors: Floats
+    residuals: Floats
+
+
+class NotConvergedError(RuntimeError):
+    """The passes ran out before the residuals were small enough."""
+
+
+def random_block(n: int, width: int, seed: int) -> Floats:
+    """Seeded start vectors (n, width); the same for every chunking."""
+    return np.random.default_rng(seed).standard_normal((n, width))
+
+
+def extend(krylov: Krylov, block: Floats, images: Floats) -> Krylov:
+    r"""Take one multiplied block into the basis.
+
+    Parameters
+    ----------
+    krylov
+        State so far.
+    block
+        Vectors X, shape (n, b); need not be orthogonal, not even to the basis.
+    images
+        S X, shape (n, b).
+
+    Returns
+    -------
+    State with the part of X that is new, orthonormalised, and its images by the same operations.
+
+    Notes
+    -----
+    O(n b (k + b)) time.
+
+    Examples
+    --------
+    >>> empty = Krylov(np.zeros((2, 0)), np.zeros((2, 0)), 0)
+    >>> extend(empty, np.array([[2.0], [0.0]]), np.array([[6.0], [0.0]])).images.ravel()
+    array([3., 0.])
+    """
+    new, new_images = block, images
+    for _ in range(2):  # twice is enough: the second time removes what rounding left
+        overlap = krylov.basis.T @ new
+        projected = new - krylov.basis @ overlap
+        fresh = _is_new(projected, new)
+        new, new_images = projected[:, fresh], (new_images - krylov.images @ overlap)[:, fresh]
+        new, new_images = _orthonormal(new, new_images)
+    basis = np.concatenate([krylov.basis, new], axis=1)
+    return Krylov(basis, np.concatenate([krylov.images, new_images], axis=1), krylov.passes + 1)
+
+
+def next_block(krylov: Krylov, width: int) -> Floats:
+    """Start of the next pass: what the newest images hold beyond the basis, orthonormal, (n, <= width)."""
+    newest = krylov.images[:, -width:]
+    for _ in range(2):
+        projected = newest - krylov.basis @ (krylov.basis.T @ newest)
+        newest = projected[:, _is_new(projected, newest)]
+        newest, _ = _orthonormal(newest, newest)
+    return newest
+
+
+def ritz_pairs(krylov: Krylov, n_pairs: int) -> RitzPairs:
+    r"""The largest Ritz pairs with their true residuals :math:`\|S v - \theta v\|`.
+
+    Parameters
+    ----------
+    krylov
+        State after at least one pass.
+    n_pairs
+        How many, at most the size of the basis.
+
+    Returns
+    -------
+    Descending by value; the vectors have unit norm.
+
+    Examples
+    --------
+    >>> whole = Krylov(np.eye(2), np.diag([1.0, 3.0]), 1)
+    >>> ritz_pairs(whole, 1).values
+    array([3.])
+    """
+    projected = krylov.basis.T @ krylov.images
+    size = len(projected)
+    values, mixes = linalg.eigh((projected + projected.T) / 2, subset_by_index=(max(size - n_pairs, 0), size - 1))
+    values, mixes = values[::-1], mixes[:, ::-1]
+    vectors = krylov.basis @ mixes
+    residuals = np.linalg.norm(krylov.images @ mixes - vectors * values, axis=0)
+    return RitzPairs(values, vectors, residuals)
+
+
+def largest_eigenpairs(
+    matmat: MatMat,
+    krylov: Krylov,
+    n_pairs: int,
+    *,
+    width: int,
+    tolerance: float,
+    max_passes: int,
+    on_pass: Callable[[Krylov, RitzPairs], None] | None = None,
+) -> tuple[RitzPairs, Krylov]:
+    """Block Lanczos from a given state until the residuals are small.
+
+    Parameters
+    ----------
+    matmat
+        Product of the matrix with vectors (n, b).
+    krylov
+        State to go on from; at least one pass.
+    n_pairs
+        Wanted pairs.
+    width
+        Vectors a pass, b; larger than the multiplicity of any cluster of eigenvalues.
+    tolerance
+        Largest residual norm of the wanted pairs, relative to the largest eigenvalue.
+    max_passes
+        Passes, those already made included.
+    on_pass
+        Called after every pass: a checkpoint, or progress.
+
+    Returns
+    -------
+    The pairs and the state.
+
+    Raises
+    ------
+    NotConvergedError
+        After ``max_passes``.
+
+    Examples
+    --------
+    >>> matrix = np.diag(np.arange(50.0))
+    >>> start = random_block(50, 8, seed=0)
+    >>> state = extend(Krylov(np.zeros((50, 0)), np.zeros((50, 0)), 0), start, matrix @ start)
+    >>> pairs, state = largest_eigenpairs(
+    ...     lambda x: matrix @ x, state, 2, width=8, tolerance=1e-9, max_passes=20
+    ... )
+    >>> pairs.values.round(6)
+    array([49., 48.])
+    """
+    while True:
+        pairs = ritz_pairs(krylov, n_pairs)
+        if on_pass is not None:
+            on_pass(krylov, pairs)
+        if _converged(pairs, n_pairs, tolerance):
+            return pairs, krylov
+        block = next_block(krylov, width)
+        if block.shape[1] == 0:  # the basis spans an invariant subspace: nothing is left to find
+            return pairs, krylov
+        if krylov.passes >= max_passes:
+            raise NotConvergedError(
+                f"the largest residual is {pairs.residuals.max():.1e} after {krylov.passes} passes, "
+                f"and must be at most {tolerance:.1e}"
+            )
+        krylov = extend(krylov, block, matmat(block))
+
+
+def _converged(pairs: RitzPairs, n_pairs: int, tolerance: float) -> bool:
+    """Whether all wanted pairs are there and small enough."""
+    scale = max(abs(pairs.values[0]), np.finfo(float).tiny)
+    return len(pairs.values) >= n_pairs and bool(np.all(pairs.residuals <= tolerance * scale))
+
+
+def _is_new(projected: Floats, vectors: Floats) -> Booleans:
+    """Columns of which projection left more than rounding."""
+    return np.linalg.norm(projected, axis=0) > 1e-13 * np.linalg.norm(vectors, axis=0)
+
+
+def _orthonormal(vectors: Floats, images: Floats) -> tuple[Floats, Floats]:
+    """Orthonormal basis of the vectors' span, and the same combinations of the images.
+
+    Directions below 1e-12 of the largest are rounding, not span, and are left out.
+    """
+    if vectors.shape[1] == 0:
+        return vectors, images
+    norms = np.linalg.norm(vectors, axis=0)
+    vectors, images = vectors / norms, images / norms
+    q, r, order = linalg.qr(vectors, mode="economic", pivoting=True)
+    size = np.abs(np.diag(r))
+    kept = int(np.count_nonzero(size > 1e-12 * size[0]))
+    combined = linalg.solve_triangular(r[:kept, :kept], images[:, order[:kept]].T, trans="T").T
+    return q[:, :kept], combined
+
+
+class Normalised:
+    """The symmetric normalised kernel S, less its trivial pair, from products with K alone.
+
+    ``scaling`` is the s of ``S = diag(s) K diag(s)``; the trivial eigenvector, known exactly, is projected
+    out, so that what is left has the wanted eigenvalues at its top.
+    """
+
+    def __init__(self, degrees: Floats, alpha: float, density_degrees: Floats | None) -> None:
+        self.scaling = symmetric_scaling(degrees, alpha, density_degrees)
+        trivial = 1 / (self.scaling * degrees**alpha)
+        self._trivial = (trivial / np.linalg.norm(trivial))[:, None]
+
+    def apply(self, kernel: MatMat, x: Floats) -> Floats:
+        """Product with vectors x (n, b), by one product with the kernel."""
+        images = self.scaling[:, None] * kernel(self.scaling[:, None] * x)
+        return self._deflate(images, x)
+
+    def adopt(self, start: Floats, images: Floats) -> tuple[Floats, Floats]:
+        """From vectors r and K r that were made before s was known: vectors r / s and their images."""
+        x = start / self.scaling[:, None]
+        return x, self._deflate(self.scaling[:, None] * images, x)
+
+    def _deflate(self, images: Floats, x: Floats) -> Floats:
+        return images - self._trivial @ (self._trivial.T @ x)
+
+
+def first_pass(operator: Normalised, start: Floats, images: Floats) -> Krylov:
+    """State after the pass that also gave the row sums: its other vectors are not wasted.
+
+    Parameters
+    ----------
+    operator
+        The normalised kernel.
+    start
+        Vectors r, shape (n, b).
+    images
+        K r, shape (n, b).
+
+    Returns
+    -------
+    State with one pass made.
+    """
+    empty = np.zeros((len(start), 0))
+    return extend(Krylov(empty, empty, 0), *operator.adopt(start, images))
+
+
+def expected_passes(passes: int, residual: float, tolerance: float) -> int:
+    """Passes in all, if the residual goes on to fall as fast as it has; for a progress bar.
+
+    Examples
+    --------
+    >>> expected_passes(3, 1e-3, 1e-6)
+    6
+    """
+    if residual <= tolerance:
+        return passes
+    if residual >= 0.1:
+        return max(passes + 5, 8)
+    return max(passes + 1, int(np.ceil(passes * np.log(tolerance) / np.log(residual))))
