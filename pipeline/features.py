@@ -7,7 +7,7 @@ reads just the samples that its frames are made of.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -84,7 +84,7 @@ def histogram(
     if outside not in ("raise", "clip"):
         raise ValueError(f"histogram: outside must be 'raise' or 'clip'; got {outside!r}.")
     recording = _checked(recording, "histogram")
-    edges = _edges(recording, edges, bins)
+    edges = shared_edges([recording], bins) if edges is None else _given_edges(edges)
     compute = partial(histogram_task.histogram, edges=edges, clip=outside == "clip")
     labels = _labels(recording, "bin", edges[:-1])
     attrs = {"features": "histogram", "edges": [float(edge) for edge in edges], "outside": outside}
@@ -235,20 +235,39 @@ def _duration(text: Frame, what: str) -> float:
     return float(match[1]) * _UNITS[match[2]]
 
 
-def _edges(recording: xr.DataArray, edges: NDArray[Any] | None, bins: int | None) -> NDArray[Any]:
-    """Bounds of the bins: given, or from the range of the data."""
-    if edges is not None:
-        chosen = np.asarray(edges)
-        if chosen.ndim != 1 or len(chosen) < 2 or not np.all(np.diff(chosen) > 0):
-            raise ValueError(f"histogram: edges must be at least 2 increasing numbers; got {edges!r}.")
-        return chosen
-    counts = recording.dtype.kind in "iub"
+def shared_edges(recordings: Sequence[xr.DataArray], bins: int | None = None) -> NDArray[Any]:
+    """Bounds of histogram bins that hold every sample of some recordings; this computes, in one pass.
+
+    Parameters
+    ----------
+    recordings
+        Dims ``(time, channel)`` each.
+    bins
+        Number of equal bins; without it, integer samples get one bin per count.
+
+    Returns
+    -------
+    Increasing bounds, in the unit of the samples.
+
+    Raises
+    ------
+    ValueError
+        The samples are not integers and there is no ``bins``, or the range is not finite or too wide.
+
+    Examples
+    --------
+    >>> shared_edges([xr.DataArray([[0], [2]], dims=("time", "channel"))])
+    array([0, 1, 2, 3])
+    """
+    counts = all(recording.dtype.kind in "iub" for recording in recordings)
     if not counts and bins is None:
         raise ValueError(
-            f"histogram: samples of dtype {recording.dtype} need explicit bins. Give edges=np.linspace(...), "
+            f"histogram: samples of dtype {recordings[0].dtype} need explicit bins. Give edges=np.linspace(...), "
             "or bins=10 for equal bins over the range of the data."
         )
-    low, high = (float(v) for v in da.compute(recording.data.min(), recording.data.max()))
+    data = [_checked(recording, "histogram").data for recording in recordings]
+    found = da.compute([x.min() for x in data], [x.max() for x in data])
+    low, high = float(min(found[0])), float(max(found[1]))
     if not (np.isfinite(low) and np.isfinite(high)):
         raise ValueError("histogram: the recording holds NaN or infinity. Cut it out, or give edges=.")
     if bins is not None:
@@ -256,6 +275,14 @@ def _edges(recording: xr.DataArray, edges: NDArray[Any] | None, bins: int | None
     if high - low >= _MAX_COUNT_BINS:
         raise ValueError(f"histogram: one bin per count would be {high - low + 1:.0f} bins. Give bins=10, or edges=.")
     return np.arange(int(min(low, 0)), int(high) + 2)
+
+
+def _given_edges(edges: NDArray[Any]) -> NDArray[Any]:
+    """Check bounds of bins."""
+    chosen = np.asarray(edges)
+    if chosen.ndim != 1 or len(chosen) < 2 or not np.all(np.diff(chosen) > 0):
+        raise ValueError(f"histogram: edges must be at least 2 increasing numbers; got {edges!r}.")
+    return chosen
 
 
 def _labels(recording: xr.DataArray, name: str = "", values: NDArray[Any] | None = None) -> xr.Coordinates:
@@ -296,7 +323,7 @@ def _frames(
     frames = xr.DataArray(
         da.concatenate(parts),
         dims=("frame", "feature"),
-        coords=_frame_coords(ticks, runs, length, stride) | dict(labels),
+        coords=_frame_coords(recording, ticks, runs, length, stride) | dict(labels),
         name="frames",
         attrs={
             "units": "1",
@@ -347,11 +374,15 @@ def _compute_run(
         raise ValueError(f"log_rms: {error} at sample {start}. {remedy}") from None
 
 
-def _frame_coords(ticks: Clock, runs: list[FrameRun], length: int, stride: int) -> dict[str, Any]:
+def _frame_coords(
+    recording: xr.DataArray, ticks: Clock, runs: list[FrameRun], length: int, stride: int
+) -> dict[str, Any]:
     """Centre and segment of every frame."""
     firsts = np.concatenate([run.first_sample + stride * np.arange(run.n_frames) for run in runs])
     kept = {segment: number for number, segment in enumerate(dict.fromkeys(run.segment for run in runs))}
     segment = np.concatenate([np.full(run.n_frames, kept[run.segment], np.int64) for run in runs])
     centre = (ticks.at(firsts) + ticks.at(firsts + length - 1)) / 2
     note = {} if ticks.known else {"comment": "the recording has no clock: sample numbers stand for seconds"}
+    if "time" in recording.coords and "start_time" in recording["time"].attrs:
+        note["start_time"] = str(recording["time"].attrs["start_time"])
     return {"time": ("frame", centre, note), "segment": ("frame", segment)}

@@ -1,0 +1,280 @@
+"""The command ``manifold-observer``."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from .progress import Stages
+
+_Command = Callable[..., Any]
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(version("manifold-observer"), prog_name="manifold-observer")
+@click.option("--debug", is_flag=True, help="Show the whole traceback of an error.")
+@click.pass_context
+def cli(context: click.Context, debug: bool) -> None:
+    """Find the hidden state that moved underneath a long recording."""
+    context.obj = {"debug": debug}
+
+
+def main() -> None:
+    """Entry point: every error ends in one sentence and a non-zero exit code."""
+    try:
+        cli.main(standalone_mode=False)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except click.Abort:
+        _fail("interrupted", 130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        _fail("interrupted", 130)
+    except Exception as error:
+        if "--debug" in sys.argv:
+            raise
+        known = isinstance(error, ValueError | OSError | RuntimeError | TypeError | ImportError)
+        text = " ".join(str(error).split()) or type(error).__name__
+        _fail(text if known else f"{type(error).__name__}: {text} (--debug shows where)", 1)
+
+
+def _fail(sentence: str, code: int) -> None:
+    """Say it on standard error and leave."""
+    click.echo(f"Error: {sentence}", err=True)
+    sys.exit(code)
+
+
+def _load_config(context: click.Context, _: click.Parameter, path: Path | None) -> None:
+    """Take defaults from a TOML file; options on the command line outrank it."""
+    if path is None:
+        return
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise click.BadParameter(f"{path} is no TOML: {error}.") from None
+    known = {parameter.name for parameter in context.command.params}
+    names = {name.replace("-", "_"): value for name, value in values.items()}
+    unknown = sorted(set(names) - known)
+    if unknown:
+        raise click.BadParameter(f"{path} has unknown settings: {', '.join(unknown)}.")
+    context.default_map = {**(context.default_map or {}), **names}
+
+
+def _where(command: _Command) -> _Command:
+    """Options that say where a command computes and how it reports."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output."),
+        click.option("--overwrite", is_flag=True, help="Replace an earlier result."),
+        click.option("--workers", type=click.IntRange(1), help="Processes of the local cluster [default: one a core]."),
+        click.option(
+            "--cluster", default="local", show_default=True, metavar="local|ADDRESS", help="Where to compute."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+class _Epsilon(click.ParamType[str | float]):
+    """A name of a scale, or a number."""
+
+    name = "median|local|NUMBER"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | float:
+        """Read a number where it is one."""
+        if value in ("median", "local") or isinstance(value, float):
+            return value
+        try:
+            return float(value)
+        except ValueError:
+            self.fail(f"{value!r} is none of median, local, or a number", param, ctx)
+
+
+class _Frame(click.ParamType[str | int]):
+    """Whole samples, or a duration with unit."""
+
+    name = "SAMPLES|DURATION"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | int:
+        """Read a whole number where it is one."""
+        text = str(value)
+        return int(text) if text.isdigit() else text
+
+
+@cli.command("run")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORDING... OUT")
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    callback=_load_config,
+    is_eager=True,
+    expose_value=False,
+    help="TOML file with these options.",
+)
+@click.option(
+    "--features",
+    type=click.Choice(["histogram", "stft", "log_rms", "identity"]),
+    default="stft",
+    show_default=True,
+    help="What a frame is described by.",
+)
+@click.option("--frame", type=_Frame(), help="Length of a frame, such as 60 or 23ms.")
+@click.option("--hop", type=_Frame(), help="From the start of a frame to the next [default: the frame's length].")
+@click.option("--bins", type=click.IntRange(1), help="Equal histogram bins [default: one a count].")
+@click.option("--floor", type=float, help="Smallest level for log_rms.")
+@click.option("--sampling-rate", type=float, help="Samples a second, for files that do not say.")
+@click.option("--variable", help="Variable of the file that is the recording.")
+@click.option("--n-modes", type=int, help="Coordinates [default: up to the spectral gap].")
+@click.option("--window", type=int, default=21, show_default=True, help="Frames of a local covariance.")
+@click.option("--rank", type=int, help="Most eigenvalues of a local covariance to keep [default: all].")
+@click.option("--tolerance", type=float, default=1e-3, show_default=True, help="Least share of the largest to keep.")
+@click.option("--regularization", type=float, default=0.0, show_default=True, help="Ridge on local covariances.")
+@click.option("--epsilon", type=_Epsilon(), default="median", show_default=True, help="Scale of the kernel.")
+@click.option("--epsilon-factor", type=float, default=1.0, show_default=True, help="Factor on that scale.")
+@click.option("--alpha", type=float, default=0.0, show_default=True, help="Density normalisation, 0 to 1.")
+@click.option("--precision", type=click.Choice(["auto", "float32", "float64"]), default="auto", show_default=True)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of start vectors and samples.")
+@click.option("--gamma", type=float, default=0.85, show_default=True, help="Weight of the measurement, 0 <= g < 1.")
+@click.option("--gain", type=click.Choice(["paper", "unit"]), default="paper", show_default=True)
+@click.option("--step", type=click.Choice(["exact", "euler"]), default="exact", show_default=True)
+@click.option("--substeps", type=int, help="Euler steps a frame [default: enough to contract].")
+@click.option("--initial", type=click.Choice(["steady", "paper"]), default="steady", show_default=True)
+@_where
+def run_command(
+    paths: tuple[Path, ...], cluster: str, workers: int | None, overwrite: bool, as_json: bool, **options: Any
+) -> None:
+    """Run the main job on RECORDING... and write OUT, a Zarr folder with /frames, /embedding, /state.
+
+    Several recordings become segments of one, with a gap between.
+    """
+    from .run import RunConfig, run  # noqa: PLC0415
+
+    if len(paths) < 2:
+        raise click.UsageError("Name at least one recording, and the output last.")
+    config = RunConfig(
+        options.pop("features"),
+        feature_options=_pop(options, "frame", "hop", "bins", "floor"),
+        open_options=_pop(options, "sampling_rate", "variable"),
+        observe_options=_pop(options, "gamma", "gain", "step", "substeps", "initial"),
+        embed_options=options,
+    )
+    with _session(cluster, workers) as stages:
+        tree = run(paths[:-1], paths[-1], config, overwrite=overwrite, stages=stages)
+    summary = {
+        "out": str(paths[-1]),
+        "n_frames": tree["frames"].sizes["frame"],
+        "n_modes": tree["state"].sizes["mode"],
+        "eigenvalues": [round(float(mu), 6) for mu in np.asarray(tree["embedding/eigenvalue"])],
+        "residuals": [float(r) for r in np.asarray(tree["embedding/residual"])],
+        "seconds": stages.seconds,
+        "settings": config.flat(),
+    }
+    click.echo(json.dumps(summary) if as_json else _run_text(summary))
+
+
+@cli.group("demo")
+def demo_group() -> None:
+    """Simulate a recording with known truth, run the main job on it, and print the scores."""
+
+
+@demo_group.command("sphere")
+@click.argument("out", required=False, type=click.Path(path_type=Path))
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+@click.option("--drift-rate", "-c", type=float, default=0.008, show_default=True, help="Drift rate c of the angles.")
+@click.option("--noise", type=float, default=0.1, show_default=True, help="Rate of the sensors' dark counts.")
+@click.option("--samples", "n_samples", type=click.IntRange(1), default=240_000, show_default=True)
+@_where
+def sphere_command(out: Path | None, **options: Any) -> None:
+    """A point wanders over a sphere, seen by three counting sensors (section V-A of the paper)."""
+    _demonstrate("sphere", out, options)
+
+
+@demo_group.command("circle")
+@click.argument("out", required=False, type=click.Path(path_type=Path))
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+@click.option("--frames", "n_frames", type=click.IntRange(1), default=1_600, show_default=True)
+@_where
+def circle_command(out: Path | None, **options: Any) -> None:
+    """An angle with linear dynamics and bursts for covariances (section V-B): the rates are -1, -2, -3, -4."""
+    _demonstrate("circle", out, options)
+
+
+@demo_group.command("melody")
+@click.argument("out", required=False, type=click.Path(path_type=Path))
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+@click.option("--notes", "n_notes", type=click.IntRange(1), default=80, show_default=True)
+@click.option("--noise", type=float, default=0.0, show_default=True, help="Deviation of added white noise.")
+@_where
+def melody_command(out: Path | None, **options: Any) -> None:
+    """Two synthetic instruments alternate on recurring notes."""
+    _demonstrate("melody", out, options)
+
+
+def _demonstrate(name: str, out: Path | None, options: dict[str, Any]) -> None:
+    """Run one demonstration and print its scores."""
+    from .demo import demonstrate  # noqa: PLC0415
+
+    where = _pop(options, "cluster", "workers", "overwrite", "as_json")
+    with _session(where["cluster"], where["workers"]) as stages:
+        result = demonstrate(name, out, options, stages, overwrite=where["overwrite"])
+    click.echo(json.dumps(result) if where["as_json"] else _demo_text(result, out))
+
+
+@contextmanager
+def _session(cluster: str, workers: int | None) -> Iterator[Stages]:
+    """Run a block on a cluster, timed, with the bar where there is a terminal."""
+    from .cluster import connect  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+
+    stages = Stages(sys.stderr)
+    with stages("total"), stages.bar(), ExitStack() as stack:
+        with stages("cluster"):
+            stack.enter_context(connect(cluster, n_workers=workers))
+        yield stages
+
+
+def _pop(options: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Take some options out of all."""
+    return {name: options.pop(name) for name in names}
+
+
+def _run_text(summary: dict[str, Any]) -> str:
+    """What a run says to a person."""
+    mu = ", ".join(f"{value:.4f}" for value in summary["eigenvalues"])
+    return (
+        f"{summary['n_frames']} frames, {summary['n_modes']} modes, eigenvalues {mu}\n"
+        f"largest residual {max(summary['residuals']):.1e}, {summary['seconds']['total']:.1f} s\n"
+        f"written to {summary['out']}; open it with xr.open_datatree({summary['out']!r})"
+    )
+
+
+def _demo_text(result: dict[str, Any], out: Path | None) -> str:
+    """Scores as a table."""
+    components = result["components"]
+    accuracies = [name for name in next(iter(result["scores"].values())) if name.endswith("_accuracy")]
+    lines = [f"{result['n_frames']} frames; correlation with the truth (held-out blocks in brackets)", ""]
+    lines.append(f"{'':<20}" + "".join(f"{name.replace('_', ' '):>22}" for name in components + accuracies))
+    for estimate, row in result["scores"].items():
+        pairs = zip(row["correlation"], row["correlation_held_out"], strict=True)
+        cells = [f"{inside:.3f} ({outside:.3f})" for inside, outside in pairs]
+        cells += [f"{row[name]:.3f}" for name in accuracies]
+        lines.append(f"{estimate.replace('_', ' '):<20}" + "".join(f"{cell:>22}" for cell in cells))
+    if "generator_rates" in result:
+        lines += ["", f"rates of the hidden diffusion {result['generator_rates']} 1/s; the truth is 1, 2, 3, 4"]
+    lines += ["", "seconds: " + ", ".join(f"{name} {value:.1f}" for name, value in result["seconds"].items())]
+    if out is not None:
+        lines.append(f"written to {out}; open it with xr.open_datatree({str(out)!r})")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

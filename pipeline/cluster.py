@@ -1,0 +1,80 @@
+"""Where a run computes: a local cluster of processes, or one that is already there."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from distributed import Client, LocalCluster, WorkerPlugin
+from threadpoolctl import threadpool_limits
+
+_CONNECT_SECONDS = 20
+
+
+class BlasThreads(WorkerPlugin):  # type: ignore[misc]
+    """Give BLAS as many threads as the cores that each worker thread has for itself: one, as a rule."""
+
+    name = "manifold-observer-blas-threads"
+
+    def setup(self, worker: Any) -> None:
+        """Set the limit when a worker starts."""
+        threadpool_limits(limits=1)
+        logging.getLogger(__name__).info("one BLAS thread for each of %d threads", worker.state.nthreads)
+
+
+@contextmanager
+def connect(cluster: str = "local", *, n_workers: int | None = None) -> Iterator[Client]:
+    """Connect to a cluster for the length of a block, with one BLAS thread a worker thread.
+
+    Parameters
+    ----------
+    cluster
+        ``"local"`` starts one process a core here; otherwise the address of a scheduler, such as
+        ``"tcp://10.0.0.1:8786"``. Its workers must see the same files.
+    n_workers
+        Processes of a local cluster; one a core by default.
+
+    Yields
+    ------
+    The client. A local cluster is closed at the end.
+
+    Raises
+    ------
+    ConnectionError
+        Nothing answers at the address.
+    """
+    if cluster != "local":
+        with _client(cluster) as client:
+            client.register_plugin(BlasThreads())
+            yield client
+        return
+    workers = n_workers or len(os.sched_getaffinity(0))
+    with (
+        LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            silence_logs=logging.CRITICAL,  # a failed task is told once, by the command
+        ) as local,
+        Client(local) as client,
+    ):
+        client.register_plugin(BlasThreads())
+        yield client
+
+
+@contextmanager
+def _client(address: str) -> Iterator[Client]:
+    """Client of a cluster that is already there."""
+    try:
+        client = Client(address, timeout=_CONNECT_SECONDS)
+    except (OSError, ValueError) as error:
+        raise ConnectionError(
+            f"cluster: no scheduler answers at {address} ({error or type(error).__name__}). Start one with "
+            "'dask scheduler', or take --cluster local."
+        ) from None
+    with client:
+        yield client

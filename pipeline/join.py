@@ -1,0 +1,89 @@
+"""Frames of several recordings as segments of one, with a gap between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+
+# Frame periods of pause between recordings that have no common clock.
+_PAUSE = 2.0
+
+
+def join_frames(parts: Sequence[xr.DataArray]) -> xr.DataArray:
+    """Join frames in their order, each recording a segment (or several) of its own.
+
+    Recordings whose clocks go on one after the other keep them. Where a clock starts over, as that of
+    sound files does, the later recording is moved to two frame periods after the earlier one; the
+    shifts are in the attribute ``time_shifts``.
+
+    Parameters
+    ----------
+    parts
+        Dims ``(frame, feature)`` with coordinates ``time`` and ``segment``; the same features in each.
+
+    Returns
+    -------
+    Dims ``(frame, feature)``, lazily; ``segment`` grows from part to part.
+
+    Raises
+    ------
+    ValueError
+        The parts have different features or frame periods.
+
+    Examples
+    --------
+    >>> part = xr.DataArray(
+    ...     np.zeros((2, 1)), dims=("frame", "feature"), attrs={"frame_period": 1.0},
+    ...     coords={"time": ("frame", [0.5, 1.5]), "segment": ("frame", [0, 0])},
+    ... )
+    >>> joined = join_frames([part, part])
+    >>> joined.time.values, joined.segment.values
+    (array([0.5, 1.5, 3.5, 4.5]), array([0, 0, 1, 1]))
+    """
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    moved, shifts = [first], [0.0]
+    for part in parts[1:]:
+        _check_alike(first, part)
+        before = moved[-1]
+        end, period = float(before["time"][-1]), float(first.attrs["frame_period"])
+        shift = _shift(before, part, end, period)
+        segment = part["segment"] - int(part["segment"][0]) + int(before["segment"][-1]) + 1
+        moved.append(part.assign_coords(time=part["time"] + shift, segment=segment))
+        shifts.append(shift)
+    joined = xr.concat(moved, "frame", coords="minimal", compat="override", combine_attrs="override")
+    unused = sum(int(part.attrs.get("unused_samples", 0)) for part in parts)
+    joined["time"].attrs |= first["time"].attrs
+    return joined.assign_attrs(time_shifts=shifts, unused_samples=unused)
+
+
+def _shift(before: xr.DataArray, part: xr.DataArray, end: float, period: float) -> float:
+    """Seconds to add to a part's clock."""
+    starts = [x["time"].attrs.get("start_time") for x in (before, part)]
+    if all(starts):
+        apart = (np.datetime64(starts[1]) - np.datetime64(starts[0])) / np.timedelta64(1, "s")
+        if float(part["time"][0]) + apart <= end:
+            raise ValueError(
+                f"join_frames: recordings must follow each other in time; got one from {starts[1]} after one from "
+                f"{starts[0]} that ends later. Name them in the order of their clocks."
+            )
+        return float(apart)
+    own = float(part["time"][0])
+    return 0.0 if own > end else end + _PAUSE * period - own
+
+
+def _check_alike(first: xr.DataArray, part: xr.DataArray) -> None:
+    """Frames can be joined only where they mean the same."""
+    if first.sizes["feature"] != part.sizes["feature"]:
+        raise ValueError(
+            f"join_frames: recordings must have the same features; got {first.sizes['feature']} and "
+            f"{part.sizes['feature']}. Are the channels and the sampling rates the same?"
+        )
+    periods = [float(x.attrs["frame_period"]) for x in (first, part)]
+    if not np.isclose(periods[0], periods[1], rtol=1e-6):
+        raise ValueError(
+            f"join_frames: recordings must have the same frame period; got {periods[0]} and {periods[1]} s."
+        )

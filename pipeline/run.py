@@ -1,0 +1,189 @@
+"""The main job: recordings in, a labelled state trajectory out, stored as a DataTree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from .diffusion import embed
+from .features import FEATURES, shared_edges
+from .join import join_frames
+from .observer import observe
+from .progress import Stages
+from .recording import open_recording
+from .store import open_group, start, write_group, writing
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """What a run does to its recordings."""
+
+    features: str = "stft"
+    """Name of the features: "histogram", "stft", "log_rms" or "identity"."""
+    feature_options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the features: frame, hop, bins, floor, ..."""
+    open_options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of :func:`open_recording`."""
+    embed_options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of :func:`embed`."""
+    observe_options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of :func:`observe`."""
+
+    def __post_init__(self) -> None:
+        """Refuse features that are not known."""
+        if self.features not in FEATURES:
+            raise ValueError(f"run: features must be one of {', '.join(FEATURES)}; got {self.features!r}.")
+
+    def flat(self) -> dict[str, Any]:
+        """All settings that were given, in one level, for reports and attributes."""
+        parts = asdict(self)
+        flat = {"features": parts.pop("features")}
+        for options in parts.values():
+            flat |= {name: value for name, value in options.items() if value is not None}
+        return flat
+
+
+def run(
+    recordings: Sequence[Path],
+    out: Path,
+    config: RunConfig,
+    *,
+    overwrite: bool = False,
+    stages: Stages | None = None,
+) -> xr.DataTree:
+    """Run features, embedding and observer over recordings, and store what they give; this computes.
+
+    Several recordings are segments of one, with a gap between. The result appears at ``out`` whole, at
+    the end, or not at all.
+
+    Parameters
+    ----------
+    recordings
+        Files, in the order of time.
+    out
+        Zarr folder to write: groups ``/frames``, ``/embedding``, ``/state``.
+    config
+        What to do.
+    overwrite
+        Replace an earlier result at ``out``.
+    stages
+        Where to report progress and seconds.
+
+    Returns
+    -------
+    The stored result, opened lazily.
+
+    Raises
+    ------
+    ValueError, OSError
+        As the stages say; nothing is left at ``out``.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> rng = np.random.default_rng(0)
+    >>> np.save(folder / "walk.npy", rng.normal(size=(300, 3)).cumsum(axis=0))
+    >>> config = RunConfig("identity", embed_options={"n_modes": 2})
+    >>> result = run([folder / "walk.npy"], folder / "walk.zarr", config)
+    >>> result["state/state"].sizes
+    Frozen({'frame': 300, 'mode': 2})
+    """
+    stages = stages or Stages()
+    with writing(out, recordings, overwrite=overwrite) as folder:
+        with stages("features"):
+            opened = [open_recording(path, **config.open_options) for path in recordings]
+            frames = _features(opened, config)
+            frames.attrs["sources"] = [str(path) for path in recordings]
+            start(folder, {"sources": [str(path) for path in recordings], **_plain(config.flat())})
+        analyse(folder, frames, config, stages)
+    return open_result(out)
+
+
+def analyse(
+    folder: Path, frames: xr.DataArray, config: RunConfig, stages: Stages, covariance: xr.DataArray | None = None
+) -> tuple[xr.DataArray, xr.Dataset, xr.Dataset]:
+    """Store frames, embed them, observe them, and store both.
+
+    Parameters
+    ----------
+    folder
+        As :func:`writing` gave it, with a root.
+    frames
+        Dims ``(frame, feature)``.
+    config
+        Options of the embedding and the observer.
+    stages
+        Where to report.
+    covariance
+        Local covariances, where they are given.
+
+    Returns
+    -------
+    Frames, embedding and state as they stand on disk.
+    """
+    with stages("features"):
+        stages.report("features", 0, 1)
+        stored = write_group(folder, "frames", frames.to_dataset(name="frames"))["frames"]
+        stages.report("features", 1, 1)
+    with stages("embed"):
+        embedding = embed(stored, covariance=covariance, progress=stages.report, **config.embed_options)
+        # The frames stand beside the embedding already: it says where, and does not hold them twice.
+        light = embedding.drop_vars(["reference", "reference_covariance"], errors="ignore")
+        embedding = write_group(folder, "embedding", light.assign_attrs(reference="../frames"))
+        stages.report("embedding", 1, 1)
+    with stages("observe"):
+        state = write_group(folder, "state", observe(embedding.load(), stored, **config.observe_options))
+        stages.report("observer", 1, 1)
+    return stored, embedding, state
+
+
+def open_result(out: Path) -> xr.DataTree:
+    """Open a stored result lazily: groups ``/frames``, ``/embedding``, ``/state``.
+
+    Parameters
+    ----------
+    out
+        Folder that :func:`run` wrote.
+
+    Returns
+    -------
+    The tree; ``xr.open_datatree(out)`` gives the same.
+
+    Raises
+    ------
+    ValueError
+        The result is not complete.
+    """
+    tree = xr.open_datatree(out, engine="zarr", chunks={})
+    if not tree.attrs.get("complete", False):
+        raise ValueError(f"open_result: {out} was not finished. Run the same command again.")
+    return tree
+
+
+def read_embedding(out: Path) -> xr.Dataset:
+    """The embedding of a stored result, with its frames as ``reference`` again."""
+    frames = open_group(out, "frames")["frames"]
+    return open_group(out, "embedding").assign(reference=frames.drop_vars(frames.coords))
+
+
+def _features(recordings: Sequence[xr.DataArray], config: RunConfig) -> xr.DataArray:
+    """Frames of all recordings, with the same bins where there are bins."""
+    options = {name: value for name, value in config.feature_options.items() if value is not None}
+    if config.features == "histogram" and "edges" not in options:
+        options["edges"] = shared_edges(recordings, options.pop("bins", None))
+    if config.features != "identity" and "frame" not in options:
+        raise ValueError(
+            f"run: {config.features} features need a frame length; got none. Give --frame 23ms, or a number of samples."
+        )
+    make = FEATURES[config.features]
+    return join_frames([make(recording, **options) for recording in recordings])
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    """Values as attributes can hold them."""
+    return {name: v if isinstance(v, str | int | float | list) else str(v) for name, v in values.items()}

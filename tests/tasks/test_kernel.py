@@ -1,0 +1,216 @@
+"""Distances in their three forms against the slow loop, and the kernel."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from manifold_observer.tasks import geometry, kernel, scale
+from manifold_observer.tasks.covariance import PseudoInverse
+from manifold_observer.tasks.geometry import Metric, Slab, build_block
+from reference import dense
+from strategies import generators, motions, smooth_motion, spans, spd, chunkings
+
+WINDOW_FORMS = geometry.FORMS
+GIVEN_FORMS = ("quadratic", "factor")
+EPS32 = float(np.finfo(np.float32).eps)
+
+
+def window_slab(motion, start, stop):
+    """Frames start .. stop with the halo of their windows, as a task receives them."""
+    starts = np.array([members[0] for members in dense.windows(motion.segment, motion.window)])[start:stop]
+    low, high = min(starts[0], start), max(starts[-1] + motion.window, stop)
+    frames = motion.frames - motion.frames.mean(axis=0)
+    return Slab(frames[low:high], np.arange(start, stop) - low, starts - low, None)
+
+
+def given_slab(frames, covariances, start, stop):
+    rows = np.arange(stop - start)
+    return Slab((frames - frames.mean(axis=0))[start:stop], rows, rows, covariances[start:stop])
+
+
+def slow_distances(frames, covariances, how):
+    ridge = how.regularization * np.eye(frames.shape[1])
+    inverses = [dense.pseudo_inverse(c + ridge, how.rank, how.tolerance) for c in covariances]
+    return dense.distances(frames, inverses)
+
+
+def clearly_cut(covariances, how):
+    """Whether neither tolerance nor rank cuts through rounding."""
+    values = np.linalg.eigvalsh(covariances)[:, ::-1] + how.regularization
+    shares = values / values[:, :1]
+    clear = np.all(np.abs(shares / how.tolerance - 1) > 1e-2)
+    if how.rank is not None and how.rank < shares.shape[1]:
+        below, above = shares[:, how.rank], shares[:, how.rank - 1]
+        clear &= np.all((above - below > 1e-3 * above) | (above < how.tolerance / 2))
+    return bool(clear)
+
+
+def all_tiles(blocks):
+    """The whole matrix, as tiles of every pair of blocks."""
+    return np.block([[kernel.squared_distances(rows, columns) for columns in blocks] for rows in blocks])
+
+
+@st.composite
+def inverses(draw, p, full_rank):
+    """Ways to invert; a ridge goes without a rank."""
+    tolerance = draw(st.sampled_from([1e-3, 1e-6, 0.2]))
+    if draw(st.booleans()):
+        return PseudoInverse(None, tolerance, draw(st.sampled_from([1e-3, 0.1, 10.0])))
+    return PseudoInverse(draw(st.none() | st.integers(1, max(full_rank, 1) + 1)), tolerance)
+
+
+@given(st.data(), motions())
+def test_squared_distances__all_forms_are_the_reference(data, motion):
+    n, p = motion.frames.shape
+    how = data.draw(inverses(p, min(p, motion.window - 1)))
+    covariances = dense.window_covariances(motion.frames, motion.segment, motion.window)
+    assume(clearly_cut(covariances, how))
+    expected = slow_distances(motion.frames, covariances, how)
+    cut = spans(data.draw(chunkings(n)))[:3]
+    stop = cut[-1][1]
+    expected = expected[:stop, :stop]
+    for form in WINDOW_FORMS:
+        metric = Metric(motion.window, how)
+        blocks = [build_block(window_slab(motion, *span), metric, form) for span in cut]
+        assert_allclose(all_tiles(blocks), expected, atol=1e-9 * expected.max(), rtol=0, err_msg=form)
+
+
+@given(st.data(), generators(), st.integers(2, 25), st.integers(1, 40))
+def test_squared_distances__given_covariances_are_the_reference(data, rng, n, p):
+    frames = smooth_motion(rng, n, p)
+    covariances = spd(rng, n, p, data.draw(st.integers(1, p)), condition=data.draw(st.sampled_from([10.0, 1e4])))
+    how = data.draw(inverses(p, p))
+    assume(clearly_cut(covariances, how))
+    expected = slow_distances(frames, covariances, how)
+    for form in GIVEN_FORMS:
+        cut = spans(data.draw(chunkings(n)))
+        blocks = [build_block(given_slab(frames, covariances, *span), Metric(0, how), form) for span in cut]
+        assert_allclose(all_tiles(blocks), expected, atol=1e-9 * expected.max(), rtol=0, err_msg=form)
+
+
+@given(st.data(), motions(max_features=12))
+def test_squared_distances__tile_is_symmetric_never_negative_zero_on_the_diagonal(data, motion):
+    how = data.draw(inverses(motion.frames.shape[1], motion.window - 1))
+    dtype = data.draw(st.sampled_from([np.float32, np.float64]))
+    for form in WINDOW_FORMS:
+        block = build_block(window_slab(motion, 0, len(motion.frames)), Metric(motion.window, how), form, dtype)
+        tile = kernel.squared_distances(block, block)
+        assert tile.dtype == dtype
+        assert (tile >= 0).all()
+        assert_allclose(tile, tile.T, atol=1e3 * np.finfo(dtype).eps * _size(block))
+        exact = scale.symmetric(tile)
+        assert exact.dtype == dtype
+        assert_array_equal(exact, exact.T)
+        assert_array_equal(np.diag(exact), 0)
+        assert (exact >= 0).all()
+
+
+def _size(block):
+    """The largest sum of magnitudes that a distance is the difference of."""
+    magnitudes = kernel.astype(block, np.float64)
+    if isinstance(block, kernel.QuadraticBlock):
+        half = magnitudes.features.shape[1] // 2
+        features = np.abs(magnitudes.features)
+        return (features[:, :half] @ features[:, half:].T).max()
+    if isinstance(block, kernel.FactorBlock):
+        return ((np.abs(magnitudes.factors) @ np.abs(magnitudes.frames).T) ** 2).sum(axis=1).max() * 4
+    halo, window = np.abs(magnitudes.halo), block.mixing.shape[2]
+    factors = np.abs(magnitudes.mixing) @ np.stack([halo[first : first + window] for first in block.starts])
+    spanned = ((factors @ halo.T) ** 2).sum(axis=1).max() * 4
+    return spanned + (halo**2).sum(axis=1).max() * 4 * magnitudes.floor.max()
+
+
+@given(st.data(), motions())
+def test_squared_distances__float32_error_is_bounded(data, motion):
+    how = data.draw(inverses(motion.frames.shape[1], motion.window - 1))
+    for form in WINDOW_FORMS:
+        exact = build_block(window_slab(motion, 0, len(motion.frames)), Metric(motion.window, how), form)
+        single = kernel.astype(exact, np.float32)
+        truth, tile = kernel.squared_distances(exact, exact), kernel.squared_distances(single, single)
+        assert tile.dtype == np.float32
+        assert np.abs(tile - truth).max() <= 32 * EPS32 * _size(exact)
+
+
+@given(generators(), st.integers(1, 6), st.integers(8, 20))
+def test_squared_distances__an_invertible_map_of_the_features_changes_nothing(rng, p, window):
+    frames = smooth_motion(rng, 40, p, noise=0.3)
+    turn = np.linalg.qr(rng.normal(size=(p, p)))[0]
+    mapped = frames @ (spd(rng, 1, p, condition=30.0)[0] @ turn)
+    metric = Metric(window, PseudoInverse(tolerance=1e-10))
+    tiles = []
+    for z in (frames, mapped + rng.normal(size=p)):
+        starts = np.clip(np.arange(40) - window // 2, 0, 40 - window)
+        slab = Slab(z - z.mean(axis=0), np.arange(40), starts, None)
+        tiles.append(kernel.squared_distances(*2 * [build_block(slab, metric, "quadratic")]))
+    assert tiles[0].max() > 1
+    assert_allclose(tiles[0], tiles[1], atol=1e-8 * tiles[0].max(), rtol=0)
+
+
+@pytest.mark.parametrize("form", WINDOW_FORMS)
+def test_squared_distances__one_feature_by_hand(form):
+    # every window of two frames one apart has variance 1/2: d = 2 (z_i - z_j)^2
+    slab = Slab(np.array([[-1.0], [0], [1]]), np.arange(3), np.array([0, 0, 1]), None)
+    block = build_block(slab, Metric(2, PseudoInverse()), form)
+    assert_allclose(kernel.squared_distances(block, block), [[0, 2, 8], [2, 0, 2], [8, 2, 0]], atol=1e-14)
+
+
+@pytest.mark.parametrize("form", WINDOW_FORMS)
+def test_take__is_a_part_of_the_tile(form):
+    rng = np.random.default_rng(4)
+    slab = Slab(smooth_motion(rng, 30, 6), np.arange(30), np.clip(np.arange(30) - 4, 0, 22), None)
+    block = build_block(slab, Metric(8, PseudoInverse()), form)
+    chosen = np.array([3, 4, 29])
+    part = kernel.take(block, chosen)
+    assert (kernel.n_frames(block), kernel.n_frames(part)) == (30, 3)
+    whole = kernel.squared_distances(block, block)
+    assert_allclose(kernel.squared_distances(part, block), whole[chosen], atol=1e-10 * whole.max())
+
+
+def test_squared_distances__scratch_steps_do_not_show(monkeypatch):
+    rng = np.random.default_rng(5)
+    slab = Slab(smooth_motion(rng, 30, 9), np.arange(30), np.clip(np.arange(30) - 4, 0, 22), None)
+    blocks = [build_block(slab, Metric(8, PseudoInverse()), form) for form in ("factor", "window")]
+    before = [kernel.squared_distances(block, block) for block in blocks]
+    monkeypatch.setattr(kernel, "_SCRATCH_BYTES", 1)
+    for block, tile in zip(blocks, before, strict=True):
+        assert_allclose(kernel.squared_distances(block, block), tile, rtol=1e-10, atol=1e-10)
+
+
+def test_squared_distances__refuses_two_forms():
+    frames, eye = np.zeros((2, 1)), np.ones((2, 1, 1))
+    with pytest.raises(TypeError, match="one form"):
+        kernel.squared_distances(kernel.quadratic_block(frames, eye), kernel.factor_block(frames, eye))
+
+
+@given(generators(), st.floats(0.01, 100), st.sampled_from([np.float32, np.float64]))
+def test_kernel_from_distances__is_the_reference(rng, epsilon, dtype):
+    distances = rng.exponential(size=(4, 7)).astype(dtype)
+    affinities = kernel.kernel_from_distances(distances, epsilon)
+    assert affinities.dtype == dtype
+    assert_allclose(affinities, dense.kernel(distances, epsilon), rtol=200 * np.finfo(dtype).eps, atol=1e-37)
+
+
+def test_kernel_from_distances__writes_where_it_is_told_and_nowhere_else():
+    distances = np.array([[0.0, 1.0]])
+    kernel.kernel_from_distances(distances, 1.0)
+    assert distances.tolist() == [[0, 1]]
+    assert kernel.kernel_from_distances(distances, 1.0, out=distances) is distances
+    assert_allclose(distances, [[1, np.exp(-1)]])
+
+
+def test_kernel_from_distances__far_frames_underflow_to_zero_quietly():
+    assert kernel.kernel_from_distances(np.array([[1e30]], np.float32), 1e-6).tolist() == [[0]]
+
+
+@given(generators(), st.integers(2, 9), st.sampled_from([np.float32, np.float64]))
+def test_kernel_local__is_the_reference_by_tiles(rng, n, dtype):
+    distances = rng.exponential(size=(n, n))
+    distances = (distances + distances.T) / 2
+    scales = rng.uniform(0.1, 10, n)
+    cut = n // 2
+    rows, columns = slice(0, cut), slice(cut, n)
+    tile = kernel.kernel_local(distances[rows, columns].astype(dtype), scales[rows], scales[columns])
+    assert tile.dtype == dtype
+    assert_allclose(tile, dense.kernel_local(distances, scales)[rows, columns], rtol=500 * np.finfo(dtype).eps)
