@@ -15,7 +15,7 @@ from manifold_observer.tasks.geometry import Metric, Probe
 
 from .blocks import Table, check_moments, make_blocks, probe, pseudo_inverse, rows_of, table
 from .config import EmbedConfig
-from .graph import Progress, compute, persist, silent, task
+from .graph import Progress, compute, one_blas_thread, persist, silent, task
 from .kernel import MatMat, Scale, distance_panels, find_scale, kernel_panels, product
 from .memory import require_memory
 from .plan import EXACT_MEDIAN_FRAMES, blocks, tile_size
@@ -161,7 +161,9 @@ def embed(
     )
     rows = table(frames, covariance, window)
     _check_modes(config, rows.n_frames)
-    return _embed(rows, config, progress).pipe(_label, frames, covariance)
+    with one_blas_thread():
+        solved = _embed(rows, config, progress)
+    return _label(solved, frames, covariance)
 
 
 def _embed(rows: Table, config: EmbedConfig, progress: Progress) -> xr.Dataset:
@@ -227,7 +229,6 @@ def _solve(matmat: MatMat, n: int, config: EmbedConfig, progress: Progress) -> x
             lambda x: operator.apply(matmat, x),
             state,
             wanted,
-            width=width,
             tolerance=config.residual_tolerance,
             max_passes=config.max_passes,
             on_pass=on_pass,

@@ -80,15 +80,14 @@ def compute(items: Sequence[Any], stage: str = "", progress: Progress = silent) 
     Exception
         Whatever a task raised.
     """
-    with _one_blas_thread():
-        values = list(dask.compute(*items))
+    values = list(dask.compute(*items))
     progress(stage, len(items), len(items))
     return values
 
 
 @contextmanager
 def _ticking(stage: str, total: int, keys: set[Any], progress: Progress) -> Iterator[None]:
-    """Report finished tasks of a local scheduler, one BLAS thread for each of its threads."""
+    """Report finished tasks of a local scheduler."""
     done = 0
 
     def posttask(key: Any, *_: Any) -> None:
@@ -97,18 +96,17 @@ def _ticking(stage: str, total: int, keys: set[Any], progress: Progress) -> Iter
             done += 1
             progress(stage, done, total)
 
-    with _one_blas_thread(), Callback(posttask=posttask):
+    with Callback(posttask=posttask):
         yield
 
 
-@contextmanager
-def _one_blas_thread() -> Iterator[None]:
-    """Limit BLAS in this process while a local scheduler computes; a cluster's workers see to it themselves."""
-    if _has_client():
-        yield
-        return
-    with threadpool_limits(limits=1):
-        yield
+def one_blas_thread() -> Any:
+    """One BLAS thread in this process for the length of a ``with`` block.
+
+    A local scheduler has a thread for every core already; with a cluster on this machine the workers do,
+    and BLAS threads that wait for each other's cores are many times slower than one.
+    """
+    return threadpool_limits(limits=1)
 
 
 def _has_client() -> bool:

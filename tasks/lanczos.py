@@ -18,14 +18,22 @@ from manifold_observer.tasks.arrays import Booleans, Floats
 from manifold_observer.tasks.diffusion import symmetric_scaling
 
 MatMat = Callable[[Floats], Floats]
+# Squared share of a direction below which vectors do not span it, as far as their Gram matrix can tell.
+_DEPENDENT = 1e-13
 
 
 class Krylov(NamedTuple):
-    """State between two passes: basis V (n, k), its images S V (n, k), and the passes made so far."""
+    """State between two passes.
+
+    ``basis`` V (n, k), ``images`` S V (n, k), ``projected`` V^T S V (k, k), the number of passes made, and
+    the width of the newest block.
+    """
 
     basis: Floats
     images: Floats
+    projected: Floats
     passes: int
+    newest: int
 
 
 class RitzPairs(NamedTuple):
@@ -45,6 +53,35 @@ def random_block(n: int, width: int, seed: int) -> Floats:
     return np.random.default_rng(seed).standard_normal((n, width))
 
 
+def begin(block: Floats, images: Floats) -> Krylov:
+    r"""State after the first pass.
+
+    Parameters
+    ----------
+    block
+        Vectors X, shape (n, b); need not be orthogonal.
+    images
+        S X, shape (n, b).
+
+    Returns
+    -------
+    State with X orthonormalised, and its images by the same operations.
+
+    Notes
+    -----
+    O(n b^2) time.
+
+    Examples
+    --------
+    >>> begin(np.array([[2.0], [0.0]]), np.array([[6.0], [0.0]])).images.ravel()
+    array([3., 0.])
+    """
+    for _ in range(2):  # twice is enough: the second time removes what rounding left
+        mix = _orthonormal_mix(block)
+        block, images = block @ mix, images @ mix
+    return Krylov(block, images, block.T @ images, 1, block.shape[1])
+
+
 def extend(krylov: Krylov, block: Floats, images: Floats) -> Krylov:
     r"""Take one multiplied block into the basis.
 
@@ -53,43 +90,32 @@ def extend(krylov: Krylov, block: Floats, images: Floats) -> Krylov:
     krylov
         State so far.
     block
-        Vectors X, shape (n, b); need not be orthogonal, not even to the basis.
+        Orthonormal vectors X orthogonal to the basis, as :func:`next_block` gives them, shape (n, b).
     images
         S X, shape (n, b).
 
     Returns
     -------
-    State with the part of X that is new, orthonormalised, and its images by the same operations.
+    State with one more pass.
 
     Notes
     -----
-    O(n b (k + b)) time.
-
-    Examples
-    --------
-    >>> empty = Krylov(np.zeros((2, 0)), np.zeros((2, 0)), 0)
-    >>> extend(empty, np.array([[2.0], [0.0]]), np.array([[6.0], [0.0]])).images.ravel()
-    array([3., 0.])
+    O(n b k) time.
     """
-    new, new_images = block, images
-    for _ in range(2):  # twice is enough: the second time removes what rounding left
-        overlap = krylov.basis.T @ new
-        projected = new - krylov.basis @ overlap
-        fresh = _is_new(projected, new)
-        new, new_images = projected[:, fresh], (new_images - krylov.images @ overlap)[:, fresh]
-        new, new_images = _orthonormal(new, new_images)
-    basis = np.concatenate([krylov.basis, new], axis=1)
-    return Krylov(basis, np.concatenate([krylov.images, new_images], axis=1), krylov.passes + 1)
+    across, corner = krylov.basis.T @ images, block.T @ images
+    projected = np.block([[krylov.projected, across], [across.T, corner]])
+    basis, known = (np.concatenate(pair, axis=1) for pair in ((krylov.basis, block), (krylov.images, images)))
+    return Krylov(basis, known, projected, krylov.passes + 1, block.shape[1])
 
 
-def next_block(krylov: Krylov, width: int) -> Floats:
-    """Start of the next pass: what the newest images hold beyond the basis, orthonormal, (n, <= width)."""
-    newest = krylov.images[:, -width:]
+def next_block(krylov: Krylov) -> Floats:
+    """Vectors of the next pass: what the newest images hold beyond the basis, orthonormal, (n, <= newest)."""
+    block = krylov.images[:, -krylov.newest :]
     for _ in range(2):
-        projected = newest - krylov.basis @ (krylov.basis.T @ newest)
-        newest = projected[:, _is_new(projected, newest)]
-        newest, _ = _orthonormal(newest, newest)
-    return newest
+        projected = block - krylov.basis @ (krylov.basis.T @ block)
+        block = projected[:, _is_new(projected, block)]
+        block = block @ _orthonormal_mix(block)
+    return block
 
 
 def ritz_pairs(krylov: Krylov, n_pairs: int) -> RitzPairs:
@@ -108,13 +134,12 @@ def ritz_pairs(krylov: Krylov, n_pairs: int) -> RitzPairs:
 
     Examples
     --------
-    >>> whole = Krylov(np.eye(2), np.diag([1.0, 3.0]), 1)
-    >>> ritz_pairs(whole, 1).values
+    >>> ritz_pairs(begin(np.eye(2), np.diag([1.0, 3.0])), 1).values
     array([3.])
     """
-    projected = krylov.basis.T @ krylov.images
-    size = len(projected)
-    values, mixes = linalg.eigh((projected + projected.T) / 2, subset_by_index=(max(size - n_pairs, 0), size - 1))
+    size = len(krylov.projected)
+    symmetric = (krylov.projected + krylov.projected.T) / 2
+    values, mixes = linalg.eigh(symmetric, subset_by_index=(max(size - n_pairs, 0), size - 1))
     values, mixes = values[::-1], mixes[:, ::-1]
     vectors = krylov.basis @ mixes
     residuals = np.linalg.norm(krylov.images @ mixes - vectors * values, axis=0)
@@ -126,7 +151,6 @@ def largest_eigenpairs(
     krylov: Krylov,
     n_pairs: int,
     *,
-    width: int,
     tolerance: float,
     max_passes: int,
     on_pass: Callable[[Krylov, RitzPairs], None] | None = None,
@@ -138,11 +162,9 @@ def largest_eigenpairs(
     matmat
         Product of the matrix with vectors (n, b).
     krylov
-        State to go on from; at least one pass.
+        State to go on from; its block should be wider than any cluster of eigenvalues is large.
     n_pairs
         Wanted pairs.
-    width
-        Vectors a pass, b; larger than the multiplicity of any cluster of eigenvalues.
     tolerance
         Largest residual norm of the wanted pairs, relative to the largest eigenvalue.
     max_passes
@@ -163,9 +185,8 @@ def largest_eigenpairs(
     --------
     >>> matrix = np.diag(np.arange(50.0))
     >>> start = random_block(50, 8, seed=0)
-    >>> state = extend(Krylov(np.zeros((50, 0)), np.zeros((50, 0)), 0), start, matrix @ start)
-    >>> pairs, state = largest_eigenpairs(
-    ...     lambda x: matrix @ x, state, 2, width=8, tolerance=1e-9, max_passes=20
+    >>> pairs, _ = largest_eigenpairs(
+    ...     lambda x: matrix @ x, begin(start, matrix @ start), 2, tolerance=1e-9, max_passes=20
     ... )
     >>> pairs.values.round(6)
     array([49., 48.])
@@ -176,7 +197,7 @@ def largest_eigenpairs(
             on_pass(krylov, pairs)
         if _converged(pairs, n_pairs, tolerance):
             return pairs, krylov
-        block = next_block(krylov, width)
+        block = next_block(krylov)
         if block.shape[1] == 0:  # the basis spans an invariant subspace: nothing is left to find
             return pairs, krylov
         if krylov.passes >= max_passes:
@@ -198,20 +219,17 @@ def _is_new(projected: Floats, vectors: Floats) -> Booleans:
     return np.linalg.norm(projected, axis=0) > 1e-13 * np.linalg.norm(vectors, axis=0)
 
 
-def _orthonormal(vectors: Floats, images: Floats) -> tuple[Floats, Floats]:
-    """Orthonormal basis of the vectors' span, and the same combinations of the images.
+def _orthonormal_mix(vectors: Floats) -> Floats:
+    """Combination that makes vectors (n, b) orthonormal, from their Gram matrix alone (Stathopoulos and Wu 2002).
 
-    Directions below 1e-12 of the largest are rounding, not span, and are left out.
+    Directions that the vectors hardly span are left out: (b, <= b). One such step leaves the square
+    root of the precision; two leave rounding.
     """
-    if vectors.shape[1] == 0:
-        return vectors, images
     norms = np.linalg.norm(vectors, axis=0)
-    vectors, images = vectors / norms, images / norms
-    q, r, order = linalg.qr(vectors, mode="economic", pivoting=True)
-    size = np.abs(np.diag(r))
-    kept = int(np.count_nonzero(size > 1e-12 * size[0]))
-    combined = linalg.solve_triangular(r[:kept, :kept], images[:, order[:kept]].T, trans="T").T
-    return q[:, :kept], combined
+    scaled = 1 / np.where(norms > 0, norms, 1.0)
+    values, mixes = np.linalg.eigh((vectors.T @ vectors) * scaled[:, None] * scaled)
+    kept = values > _DEPENDENT * max(values.max(initial=0.0), 1.0)
+    return scaled[:, None] * mixes[:, kept] / np.sqrt(values[kept])
 
 
 class Normalised:
@@ -256,8 +274,7 @@ def first_pass(operator: Normalised, start: Floats, images: Floats) -> Krylov:
     -------
     State with one pass made.
     """
-    empty = np.zeros((len(start), 0))
-    return extend(Krylov(empty, empty, 0), *operator.adopt(start, images))
+    return begin(*operator.adopt(start, images))
 
 
 def expected_passes(passes: int, residual: float, tolerance: float) -> int:

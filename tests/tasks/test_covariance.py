@@ -37,7 +37,7 @@ def test_window_precisions__are_the_reference_whichever_is_smaller(motion):
 
 @given(motions(max_features=30))
 def test_window_mixing__makes_factors_of_the_precisions(motion):
-    starts, how = starts_of(motion), PseudoInverse(tolerance=1e-6)
+    starts, how = starts_of(motion), PseudoInverse()
     mixing, floor = window_mixing(motion.frames, starts, motion.window, how)
     assert not floor.any()
     assert mixing.shape[1] <= min(motion.window - 1, motion.frames.shape[1])

@@ -10,9 +10,8 @@ from manifold_observer.tasks import geometry, kernel, scale
 from manifold_observer.tasks.covariance import PseudoInverse
 from manifold_observer.tasks.geometry import Metric, Slab, build_block
 from reference import dense
-from strategies import generators, motions, smooth_motion, spans, spd, chunkings
+from strategies import Motion, chunkings, generators, motions, smooth_motion, spans, spd
 
-WINDOW_FORMS = geometry.FORMS
 GIVEN_FORMS = ("quadratic", "factor")
 EPS32 = float(np.finfo(np.float32).eps)
 
@@ -53,35 +52,50 @@ def all_tiles(blocks):
 
 
 @st.composite
-def inverses(draw, p, full_rank):
+def inverses(draw, full_rank):
     """Ways to invert; a ridge goes without a rank."""
-    tolerance = draw(st.sampled_from([1e-3, 1e-6, 0.2]))
+    tolerance = draw(st.sampled_from([1e-3, 0.02, 0.2]))
     if draw(st.booleans()):
         return PseudoInverse(None, tolerance, draw(st.sampled_from([1e-3, 0.1, 10.0])))
-    return PseudoInverse(draw(st.none() | st.integers(1, max(full_rank, 1) + 1)), tolerance)
+    return PseudoInverse(draw(st.none() | st.integers(1, full_rank + 1)), tolerance)
 
 
 @given(st.data(), motions())
 def test_squared_distances__all_forms_are_the_reference(data, motion):
     n, p = motion.frames.shape
-    how = data.draw(inverses(p, min(p, motion.window - 1)))
+    how = data.draw(inverses(min(p, motion.window - 1)))
     covariances = dense.window_covariances(motion.frames, motion.segment, motion.window)
     assume(clearly_cut(covariances, how))
-    expected = slow_distances(motion.frames, covariances, how)
-    cut = spans(data.draw(chunkings(n)))[:3]
-    stop = cut[-1][1]
-    expected = expected[:stop, :stop]
-    for form in WINDOW_FORMS:
-        metric = Metric(motion.window, how)
-        blocks = [build_block(window_slab(motion, *span), metric, form) for span in cut]
+    first = data.draw(st.integers(0, max(n - 35, 0)))
+    looked_at = slice(first, first + 35)
+    expected = slow_distances(motion.frames[looked_at], covariances[looked_at], how)
+    cut = [(first + start, first + stop) for start, stop in spans(data.draw(chunkings(len(expected))))]
+    for form in geometry.FORMS:
+        blocks = [build_block(window_slab(motion, *span), Metric(motion.window, how), form) for span in cut]
         assert_allclose(all_tiles(blocks), expected, atol=1e-9 * expected.max(), rtol=0, err_msg=form)
+
+
+WITH_MEAN = pytest.mark.xfail(reason="near the tolerance the rows of the mixing do not sum to zero")
+
+
+@pytest.mark.parametrize("form", ["quadratic", *(pytest.param(form, marks=WITH_MEAN) for form in ("factor", "window"))])
+def test_squared_distances__small_eigenvalues_cost_no_digits(form):
+    # 16 features and 17 frames: eigenvalues down to 2e-6 of the largest, beside the exact zero of the mean
+    frames = smooth_motion(np.random.default_rng(238), 30, 16)
+    motion = Motion(frames, np.zeros(30), 17)
+    how = PseudoInverse(tolerance=1e-7)
+    covariances = dense.window_covariances(*motion)
+    assert clearly_cut(covariances, how)
+    expected = slow_distances(frames, covariances, how)
+    block = build_block(window_slab(motion, 0, 30), Metric(17, how), form)
+    assert_allclose(kernel.squared_distances(block, block), expected, atol=1e-9 * expected.max(), rtol=0)
 
 
 @given(st.data(), generators(), st.integers(2, 25), st.integers(1, 40))
 def test_squared_distances__given_covariances_are_the_reference(data, rng, n, p):
     frames = smooth_motion(rng, n, p)
     covariances = spd(rng, n, p, data.draw(st.integers(1, p)), condition=data.draw(st.sampled_from([10.0, 1e4])))
-    how = data.draw(inverses(p, p))
+    how = data.draw(inverses(p))
     assume(clearly_cut(covariances, how))
     expected = slow_distances(frames, covariances, how)
     for form in GIVEN_FORMS:
@@ -92,9 +106,9 @@ def test_squared_distances__given_covariances_are_the_reference(data, rng, n, p)
 
 @given(st.data(), motions(max_features=12))
 def test_squared_distances__tile_is_symmetric_never_negative_zero_on_the_diagonal(data, motion):
-    how = data.draw(inverses(motion.frames.shape[1], motion.window - 1))
+    how = data.draw(inverses(motion.frames.shape[1]))
     dtype = data.draw(st.sampled_from([np.float32, np.float64]))
-    for form in WINDOW_FORMS:
+    for form in geometry.FORMS:
         block = build_block(window_slab(motion, 0, len(motion.frames)), Metric(motion.window, how), form, dtype)
         tile = kernel.squared_distances(block, block)
         assert tile.dtype == dtype
@@ -124,8 +138,8 @@ def _size(block):
 
 @given(st.data(), motions())
 def test_squared_distances__float32_error_is_bounded(data, motion):
-    how = data.draw(inverses(motion.frames.shape[1], motion.window - 1))
-    for form in WINDOW_FORMS:
+    how = data.draw(inverses(motion.frames.shape[1]))
+    for form in geometry.FORMS:
         exact = build_block(window_slab(motion, 0, len(motion.frames)), Metric(motion.window, how), form)
         single = kernel.astype(exact, np.float32)
         truth, tile = kernel.squared_distances(exact, exact), kernel.squared_distances(single, single)
@@ -148,7 +162,7 @@ def test_squared_distances__an_invertible_map_of_the_features_changes_nothing(rn
     assert_allclose(tiles[0], tiles[1], atol=1e-8 * tiles[0].max(), rtol=0)
 
 
-@pytest.mark.parametrize("form", WINDOW_FORMS)
+@pytest.mark.parametrize("form", geometry.FORMS)
 def test_squared_distances__one_feature_by_hand(form):
     # every window of two frames one apart has variance 1/2: d = 2 (z_i - z_j)^2
     slab = Slab(np.array([[-1.0], [0], [1]]), np.arange(3), np.array([0, 0, 1]), None)
@@ -156,7 +170,7 @@ def test_squared_distances__one_feature_by_hand(form):
     assert_allclose(kernel.squared_distances(block, block), [[0, 2, 8], [2, 0, 2], [8, 2, 0]], atol=1e-14)
 
 
-@pytest.mark.parametrize("form", WINDOW_FORMS)
+@pytest.mark.parametrize("form", geometry.FORMS)
 def test_take__is_a_part_of_the_tile(form):
     rng = np.random.default_rng(4)
     slab = Slab(smooth_motion(rng, 30, 6), np.arange(30), np.clip(np.arange(30) - 4, 0, 22), None)

@@ -15,9 +15,7 @@ def median_by_pieces(pieces, stride):
     """What the pipeline does: a bracket from a sample, then what lies within."""
     total = sum(len(piece) for piece in pieces)
     sample = np.concatenate([piece[::stride] for piece in pieces])
-    looks = 0
-    for low, high in scale.brackets(sample):
-        looks += 1
+    for looks, (low, high) in enumerate(scale.brackets(sample), 1):
         found = [panel.count_and_collect([piece[None, :]], [(0, 1)], low, high) for piece in pieces]
         inside = np.concatenate([values for _, values in found])
         median = scale.median_from(inside, sum(below for below, _ in found), total)
