@@ -63,12 +63,19 @@ def _load_config(context: click.Context, _: click.Parameter, path: Path | None) 
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise click.BadParameter(f"{path} is no TOML: {error}.") from None
-    known = {parameter.name for parameter in context.command.params}
-    names = {name.replace("-", "_"): value for name, value in values.items()}
-    unknown = sorted(set(names) - known)
+    known = {
+        spelling.removeprefix("--"): parameter.name
+        for parameter in context.command.params
+        if parameter.expose_value and isinstance(parameter, click.Option)
+        for spelling in parameter.opts
+    }
+    given = {name.replace("_", "-"): value for name, value in values.items()}
+    unknown = sorted(set(given) - set(known))
     if unknown:
         raise click.BadParameter(f"{path} has unknown settings: {', '.join(unknown)}.")
-    context.default_map = {**(context.default_map or {}), **names}
+    # As text, numbers are read as on the command line: 2.5 is no number of modes.
+    texts = {known[name]: value if isinstance(value, bool) else str(value) for name, value in given.items()}
+    context.default_map = {**(context.default_map or {}), **texts}
 
 
 def _where(command: _Command) -> _Command:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 METHODS = ("auto", "exact", "landmarks")
 PRECISIONS = ("auto", "float32", "float64")
 FORMS = ("auto", "quadratic", "factor", "window")
+HOMES = ("auto", "resident", "recomputed", "disk")
 GAINS = ("paper", "unit")
 STEPS = ("exact", "euler")
 RATES = ("step", "generator")
@@ -27,7 +28,7 @@ class EmbedConfig:
     tolerance: float = 1e-3
     """Eigenvalues of a local covariance at or below this fraction of its largest are cut."""
     regularization: float = 0.0
-    """Ridge added to local covariances, in squared feature units."""
+    """Ridge added to local covariances, in squared feature units; in place of rank and tolerance."""
     epsilon: float | str = "median"
     """Scale of the kernel: "median", "local", or a number in units of the distance."""
     epsilon_factor: float = 1.0
@@ -42,8 +43,12 @@ class EmbedConfig:
     """Floating-point precision of the tiles: "float32", "float64", or "auto"."""
     form: str = "auto"
     """Form of the distance: "quadratic", "factor", "window", or "auto" by a timed probe."""
-    residual_tolerance: float = 1e-9
-    """Largest residual of an eigenpair."""
+    home: str = "auto"
+    """Where tiles live: "resident", "recomputed", "disk", or "auto" by memory."""
+    tile: int | None = None
+    """Frames on the side of a tile; None chooses by the number of frames."""
+    residual_tolerance: float | None = None
+    """Largest residual of an eigenpair; None takes 1e-9 with resident tiles, else 1e-4."""
     max_passes: int = 60
     """Products with the kernel matrix at most."""
     seed: int = 0
@@ -56,6 +61,11 @@ class EmbedConfig:
         _require(self.rank is None or _whole(self.rank, 1), "rank", "be at least 1, or None", self.rank)
         _require(1e-12 <= self.tolerance < 1, "tolerance", "lie in [1e-12, 1)", self.tolerance)
         _require(0 <= self.regularization < math.inf, "regularization", "be at least 0", self.regularization)
+        if self.rank is not None and self.regularization:
+            raise ValueError(
+                f"embed: rank and regularization exclude each other, a ridge leaves nothing to cut; got {self.rank} "
+                f"and {self.regularization}. Give one of them."
+            )
         named = self.epsilon in ("median", "local")
         number = not isinstance(self.epsilon, str) and 0 < self.epsilon < math.inf
         _require(named or number, "epsilon", "be 'median', 'local' or a number above 0", self.epsilon)
@@ -65,7 +75,10 @@ class EmbedConfig:
         _choice("embed", "method", self.method, METHODS)
         _choice("embed", "precision", self.precision, PRECISIONS)
         _choice("embed", "form", self.form, FORMS)
-        _require(0 < self.residual_tolerance < 1, "residual_tolerance", "lie in (0, 1)", self.residual_tolerance)
+        _choice("embed", "home", self.home, HOMES)
+        _require(self.tile is None or _whole(self.tile, 1), "tile", "be at least 1, or None", self.tile)
+        within = self.residual_tolerance is None or 0 < self.residual_tolerance < 1
+        _require(within, "residual_tolerance", "lie in (0, 1), or be None", self.residual_tolerance)
         _require(_whole(self.max_passes, 1), "max_passes", "be at least 1", self.max_passes)
         _require(_whole(self.seed, 0), "seed", "be at least 0", self.seed)
 

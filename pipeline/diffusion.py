@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import tempfile
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
+from dask.delayed import Delayed
 from numpy.typing import NDArray
 
 from manifold_observer.tasks import diffusion, lanczos
 from manifold_observer.tasks.geometry import Metric, Probe
+from manifold_observer.tasks.kernel import Scale
 
-from .blocks import Table, check_moments, make_blocks, probe, pseudo_inverse, rows_of, table
+from .blocks import Table, check_moments, fastest, make_blocks, probe, pseudo_inverse, rows_of, table
 from .config import EmbedConfig
 from .graph import Progress, compute, one_blas_thread, persist, silent, task
-from .kernel import MatMat, Scale, distance_panels, find_scale, kernel_panels, product
-from .memory import require_memory
-from .plan import EXACT_MEDIAN_FRAMES, blocks, tile_size
+from .kernel import (
+    MatMat,
+    Tiling,
+    disk_product,
+    distance_panels,
+    find_scale,
+    recomputed_product,
+    resident_product,
+    tiling,
+)
+from .memory import choose_home
+from .plan import EXACT_MEDIAN_FRAMES, Span, blocks, tile_size
 from .variables import annotate
 
 Floats = NDArray[np.float64]
@@ -27,9 +42,11 @@ _WIDTH = 20
 # Modes looked at for the spectral gap.
 _GAP_MODES = 10
 # Single precision must be this much finer than the scale of the kernel.
-_FLOAT32_SHARE = 1e-4
+_FLOAT32_SHARE = 2e-5
 # A first eigenvalue above this follows single frames or pieces, not a slow coordinate.
 _FROZEN = 0.98
+# Largest residual, by where the tiles are: passes over recomputed tiles are dear.
+_TOLERANCES = {"resident": 1e-9, "disk": 1e-4, "recomputed": 1e-4}
 
 
 def embed(
@@ -49,7 +66,9 @@ def embed(
     neighbours: int = 16,
     regularization: float = 0.0,
     form: str = "auto",
-    residual_tolerance: float = 1e-9,
+    home: str = "auto",
+    tile: int | None = None,
+    residual_tolerance: float | None = None,
     max_passes: int = 60,
     progress: Progress = silent,
 ) -> xr.Dataset:
@@ -85,7 +104,7 @@ def embed(
         ``"exact"`` (all pairs), or ``"auto"``, which is the same as long as it fits.
     precision
         ``"float32"`` or ``"float64"`` tiles. ``"auto"`` takes float32 where a sampled check finds its
-        error below 1e-4 of the scale. Sums are float64 always.
+        error below 2e-5 of the scale. Sums are float64 always.
     seed
         Of the start vectors, and of the sample for the scale beyond 8,192 frames.
     epsilon_factor
@@ -93,12 +112,19 @@ def embed(
     neighbours
         The k of the local scale.
     regularization
-        Ridge added to local covariances, in squared feature units; gives silent stretches an inverse.
+        Ridge added to local covariances, in squared feature units, in place of ``rank`` and ``tolerance``;
+        gives silent stretches an inverse.
     form
         Form of the distance: ``"quadratic"``, ``"factor"``, ``"window"``, or ``"auto"`` by a timed probe.
         All are exact; they differ in rounding.
+    home
+        Where the tiles of the kernel live: ``"resident"`` on the workers, ``"recomputed"`` in every pass,
+        ``"disk"``, or ``"auto"``: resident where they fit into half of the workers' memory.
+    tile
+        Frames on the side of a tile; chosen by the number of frames when absent.
     residual_tolerance
-        Largest residual of an eigenpair.
+        Largest residual of an eigenpair, relative to the largest eigenvalue; by default 1e-9 with
+        resident tiles, else 1e-4.
     max_passes
         Products with the kernel matrix at most.
     progress
@@ -123,8 +149,9 @@ def embed(
 
     Notes
     -----
-    O(N^2 p^2) time for windows of narrow features. All tiles of the upper triangle are kept on the
-    workers, N^2 / 2 numbers; a task holds one panel of them, about 32 MB.
+    O(N^2 p^2) time for windows of narrow features. Resident tiles of the upper triangle are N^2 / 2
+    numbers on the workers, and a task holds one panel of them, about 64 MB; recomputed ones take the
+    blocks of two groups and one tile a task, and each pass costs as much as all tiles.
 
     References
     ----------
@@ -155,6 +182,8 @@ def embed(
         method=method,
         precision=precision,
         form=form,
+        home=home,
+        tile=tile,
         residual_tolerance=residual_tolerance,
         max_passes=max_passes,
         seed=seed,
@@ -172,43 +201,57 @@ def _embed(rows: Table, config: EmbedConfig, progress: Progress) -> xr.Dataset:
     window = 0 if rows.covariance is not None else config.window
     metric = Metric(window, pseudo_inverse(config, total))
     found = probe(rows, metric, total.mean, config.form)
-    form = min(found.seconds, key=lambda name: found.seconds[name])
+    form = fastest(found.seconds)
     dtype = _precision(found, form, config)
-    require_memory(rows.n_frames, np.dtype(dtype).itemsize)
+    itemsize = np.dtype(dtype).itemsize
+    home = choose_home(rows.n_frames, itemsize, config.home)
 
-    spans = blocks(rows.n_frames, tile_size(rows.n_frames))
+    spans = blocks(rows.n_frames, config.tile or tile_size(rows.n_frames))
     made = make_blocks(rows, metric, total.mean, spans, form, dtype, progress)
-    distances = distance_panels(made, spans, np.dtype(dtype).itemsize)
-    if rows.n_frames <= EXACT_MEDIAN_FRAMES and isinstance(config.epsilon, str):
+    tiles = tiling(made, spans, itemsize)
+    distances = distance_panels(tiles)
+    keep_distances = home == "resident" and isinstance(config.epsilon, str) and rows.n_frames <= EXACT_MEDIAN_FRAMES
+    if keep_distances:
         distances = persist(distances, "distances", progress)
-    scale = find_scale(distances, made, spans, config, progress)
-    kernels = kernel_panels(distances, scale, progress)
-    del distances, made
-
-    solved = _solve(product(kernels), rows.n_frames, config, progress)
-    psi = solved["coordinate"].values
-    lifted = _lift(rows, total.mean, psi, progress)
+    scale, scale_attrs = find_scale(tiles, distances, config, progress)
+    with _product(home, tiles, distances, scale, progress) as matmat:
+        del distances
+        solved = _solve(matmat, rows.n_frames, config, home, progress)
+    lifted = _lift(rows, total.mean, solved["coordinate"].values, progress)
     return solved.assign(
         lift=(("feature", "mode"), lifted),
         feature_mean=("feature", total.mean),
         epsilon=((), scale.epsilon),
         **_local(scale),
-    ).assign_attrs(config.attrs() | scale.attrs | _how(found, form, dtype, rows.n_frames))
+    ).assign_attrs(config.attrs() | scale_attrs | _how(found, form, dtype, home, spans))
 
 
-def _how(found: Probe, form: str, dtype: str, n_frames: int) -> dict[str, int | float | str]:
+@contextmanager
+def _product(home: str, tiles: Tiling, distances: list[Delayed], scale: Scale, progress: Progress) -> Iterator[MatMat]:
+    """Product with the kernel, its tiles in the home that was chosen; what lies on disk is gone at the end."""
+    if home == "resident":
+        yield resident_product(tiles, distances, scale, progress)
+    elif home == "recomputed":
+        yield recomputed_product(tiles, scale)
+    else:
+        with tempfile.TemporaryDirectory(prefix="manifold-observer-tiles-") as folder:
+            yield disk_product(tiles, scale, Path(folder))
+
+
+def _how(found: Probe, form: str, dtype: str, home: str, spans: list[Span]) -> dict[str, int | float | str]:
     """What was chosen, for the attributes."""
     return {
         "method": "exact",
         "form": form,
         "precision": dtype,
         "float32_error": found.float32_error[form],
-        "tile": tile_size(n_frames),
+        "home": home,
+        "tile": spans[0][1] - spans[0][0],
         "version": version("manifold-observer"),
     }
 
 
-def _solve(matmat: MatMat, n: int, config: EmbedConfig, progress: Progress) -> xr.Dataset:
+def _solve(matmat: MatMat, n: int, config: EmbedConfig, home: str, progress: Progress) -> xr.Dataset:
     """Eigenpairs of the normalised kernel from its products with vectors alone."""
     wanted = min(config.n_modes or _GAP_MODES, n - 2)
     width = min(max(_WIDTH, wanted + 4), n)
@@ -216,20 +259,21 @@ def _solve(matmat: MatMat, n: int, config: EmbedConfig, progress: Progress) -> x
     images = matmat(np.column_stack([np.ones(n), start]))
     degrees, images = images[:, 0], images[:, 1:]
     _check_degrees(degrees)
+    tolerance = config.residual_tolerance or _TOLERANCES[home]
     weighted = None if config.alpha == 0 else matmat(degrees[:, None] ** -config.alpha)[:, 0]
     operator = lanczos.Normalised(degrees, config.alpha, weighted)
     state = lanczos.first_pass(operator, start, images)
 
     def on_pass(krylov: lanczos.Krylov, pairs: lanczos.RitzPairs) -> None:
         worst = float(pairs.residuals.max())
-        progress("eigensolve", krylov.passes, lanczos.expected_passes(krylov.passes, worst, config.residual_tolerance))
+        progress("eigensolve", krylov.passes, lanczos.expected_passes(krylov.passes, worst, tolerance))
 
     try:
         pairs, state = lanczos.largest_eigenpairs(
             lambda x: operator.apply(matmat, x),
             state,
             wanted,
-            tolerance=config.residual_tolerance,
+            tolerance=tolerance,
             max_passes=config.max_passes,
             on_pass=on_pass,
         )
@@ -345,7 +389,7 @@ def _check_degrees(degrees: Floats) -> None:
 
 def _modes(eigenvalues: Floats, config: EmbedConfig) -> int:
     """Number of modes to keep; all must have a logarithm."""
-    positive = int(np.count_nonzero(eigenvalues > 0))
+    positive = int(np.count_nonzero(eigenvalues > diffusion.SMALLEST_EIGENVALUE))
     if positive == 0:
         raise ValueError("embed: no eigenvalue beside the trivial one is above 0. Give another epsilon=.")
     if config.n_modes is None:

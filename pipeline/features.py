@@ -21,7 +21,7 @@ from manifold_observer.tasks import log_rms as log_rms_task
 from manifold_observer.tasks import stft as stft_task
 
 from .plan import FrameRun, frame_runs, unused_samples
-from .recording import Clock, clock
+from .recording import Clock, clock, start_time
 from .variables import annotate
 
 Frame = int | float | str
@@ -161,6 +161,8 @@ def log_rms(
     >>> log_rms(level, frame=2).values
     array([[0.]])
     """
+    if floor is not None and not floor > 0:
+        raise ValueError(f"log_rms: floor must be above 0; got {floor}.")
     recording = _checked(recording, "log_rms")
     attrs = {"features": "log_rms", "floor": "none" if floor is None else float(floor)}
     compute = partial(log_rms_task.log_rms, floor=floor)
@@ -212,6 +214,8 @@ def _checked(recording: xr.DataArray, name: str) -> xr.DataArray:
         )
     if recording.dtype.kind not in "iufb":
         raise TypeError(f"{name}: recording must hold real numbers; got dtype {recording.dtype}.")
+    if recording.sizes["channel"] == 0:
+        raise ValueError(f"{name}: recording must have at least 1 channel; got 0.")
     recording = recording.transpose("time", "channel")
     return recording if recording.chunks else recording.chunk()
 
@@ -226,8 +230,8 @@ def _samples(frame: Frame, rate: float, what: str) -> int:
 
 def _duration(text: Frame, what: str) -> float:
     """Seconds of a duration such as '23ms'."""
-    match = re.fullmatch(r"\s*([0-9.eE+-]+)\s*(us|ms|s|min|h)\s*", str(text))
-    if match is None:
+    match = re.fullmatch(r"\s*((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(us|ms|s|min|h)\s*", str(text))
+    if match is None or not np.isfinite(float(match[1])):
         raise ValueError(
             f"{what} must be whole samples or a duration with unit (us, ms, s, min, h); got {text!r}. "
             "Write frame=60 or frame='23ms'."
@@ -259,6 +263,8 @@ def shared_edges(recordings: Sequence[xr.DataArray], bins: int | None = None) ->
     >>> shared_edges([xr.DataArray([[0], [2]], dims=("time", "channel"))])
     array([0, 1, 2, 3])
     """
+    if bins is not None and bins < 1:
+        raise ValueError(f"histogram: bins must be at least 1; got {bins}.")
     counts = all(recording.dtype.kind in "iub" for recording in recordings)
     if not counts and bins is None:
         raise ValueError(
@@ -272,9 +278,10 @@ def shared_edges(recordings: Sequence[xr.DataArray], bins: int | None = None) ->
         raise ValueError("histogram: the recording holds NaN or infinity. Cut it out, or give edges=.")
     if bins is not None:
         return np.linspace(low, high if high > low else low + 1, bins + 1)
-    if high - low >= _MAX_COUNT_BINS:
-        raise ValueError(f"histogram: one bin per count would be {high - low + 1:.0f} bins. Give bins=10, or edges=.")
-    return np.arange(int(min(low, 0)), int(high) + 2)
+    first = min(low, 0.0) if high < _MAX_COUNT_BINS else low
+    if high - first >= _MAX_COUNT_BINS:
+        raise ValueError(f"histogram: one bin per count would be {high - first + 1:.0f} bins. Give bins=10, or edges=.")
+    return np.arange(int(first), int(high) + 2)
 
 
 def _given_edges(edges: NDArray[Any]) -> NDArray[Any]:
@@ -383,6 +390,7 @@ def _frame_coords(
     segment = np.concatenate([np.full(run.n_frames, kept[run.segment], np.int64) for run in runs])
     centre = (ticks.at(firsts) + ticks.at(firsts + length - 1)) / 2
     note = {} if ticks.known else {"comment": "the recording has no clock: sample numbers stand for seconds"}
-    if "time" in recording.coords and "start_time" in recording["time"].attrs:
-        note["start_time"] = str(recording["time"].attrs["start_time"])
+    start = start_time(recording)
+    if start is not None:
+        note["start_time"] = start
     return {"time": ("frame", centre, note), "segment": ("frame", segment)}

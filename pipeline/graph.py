@@ -80,7 +80,9 @@ def compute(items: Sequence[Any], stage: str = "", progress: Progress = silent) 
     Exception
         Whatever a task raised.
     """
-    values = list(dask.compute(*items))
+    # Vectors travel in the graph on purpose: scattered data would be lost with its worker.
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
+        values = list(dask.compute(*items))
     progress(stage, len(items), len(items))
     return values
 

@@ -50,7 +50,7 @@ def join_frames(parts: Sequence[xr.DataArray]) -> xr.DataArray:
         _check_alike(first, part)
         before = moved[-1]
         end, period = float(before["time"][-1]), float(first.attrs["frame_period"])
-        shift = _shift(before, part, end, period)
+        shift = _shift(first, part, end, period)
         segment = part["segment"] - int(part["segment"][0]) + int(before["segment"][-1]) + 1
         moved.append(part.assign_coords(time=part["time"] + shift, segment=segment))
         shifts.append(shift)
@@ -60,19 +60,26 @@ def join_frames(parts: Sequence[xr.DataArray]) -> xr.DataArray:
     return joined.assign_attrs(time_shifts=shifts, unused_samples=unused)
 
 
-def _shift(before: xr.DataArray, part: xr.DataArray, end: float, period: float) -> float:
-    """Seconds to add to a part's clock."""
-    starts = [x["time"].attrs.get("start_time") for x in (before, part)]
-    if all(starts):
-        apart = (np.datetime64(starts[1]) - np.datetime64(starts[0])) / np.timedelta64(1, "s")
+def _shift(first: xr.DataArray, part: xr.DataArray, end: float, period: float) -> float:
+    """Seconds to add to a part's clock, so that it counts from the start of the first."""
+    apart = _seconds_between(first["time"].attrs.get("start_time"), part["time"].attrs.get("start_time"))
+    if apart is not None:
         if float(part["time"][0]) + apart <= end:
             raise ValueError(
-                f"join_frames: recordings must follow each other in time; got one from {starts[1]} after one from "
-                f"{starts[0]} that ends later. Name them in the order of their clocks."
+                "join_frames: recordings must follow each other in time; got one from "
+                f"{part['time'].attrs['start_time']} after one that ends later. Name them in the order of their clocks."
             )
-        return float(apart)
+        return apart
     own = float(part["time"][0])
     return 0.0 if own > end else end + _PAUSE * period - own
+
+
+def _seconds_between(start: str | None, other: str | None) -> float | None:
+    """Seconds from one date-time to another; None where they cannot be compared (one in UTC, one of no zone)."""
+    if not start or not other or start.endswith("Z") != other.endswith("Z"):
+        return None
+    instants = [np.datetime64(text.removesuffix("Z")) for text in (start, other)]
+    return float((instants[1] - instants[0]) / np.timedelta64(1, "s"))
 
 
 def _check_alike(first: xr.DataArray, part: xr.DataArray) -> None:

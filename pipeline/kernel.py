@@ -1,8 +1,14 @@
-"""The kernel matrix as panels of tiles on the workers, its scale, and its products with vectors."""
+"""The kernel matrix as panels of tiles, its scale, and its products with vectors.
+
+A panel pairs two groups of blocks and works in its own rows: those of its blocks, one after the other.
+Tiles have one of three homes behind the same product: resident on the workers, recomputed in every
+pass, or on disk.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import dask
@@ -10,55 +16,71 @@ import numpy as np
 from dask.delayed import Delayed
 from numpy.typing import NDArray
 
-from manifold_observer.tasks import kernel, panel, scale
+from manifold_observer.tasks import kernel, panel, scale, tilefile
+from manifold_observer.tasks.kernel import Scale
 
 from .config import EmbedConfig
-from .graph import Progress, compute, persist, task
-from .plan import EXACT_MEDIAN_FRAMES, Span, panels
+from .graph import Progress, compute, persist, silent, task
+from .plan import EXACT_MEDIAN_FRAMES, PanelPlan, Span, panels
 
 Floats = NDArray[np.float64]
 Tile = NDArray[np.floating]
 MatMat = Callable[[Floats], Floats]
 # Frames among which the median distance is taken where there are too many for all pairs.
 _SAMPLE_FRAMES = 2048
-_ALL_PAIRS: dict[str, int | str] = {"epsilon_from": "all pairs"}
+
+Attrs = dict[str, int | float | str]
+
+
+class Tiling(NamedTuple):
+    """Blocks of frames on the workers, the frames of each, and the panels that pair them."""
+
+    blocks: list[Delayed]
+    spans: list[Span]
+    panels: list[PanelPlan]
+
+    @property
+    def n_frames(self) -> int:
+        """Frames in all."""
+        return self.spans[-1][1]
+
+    def rows(self, plan: PanelPlan) -> list[Span]:
+        """Frames of a panel's blocks."""
+        return [self.spans[number] for number in plan.blocks]
+
+    def corners(self, plan: PanelPlan) -> list[Span]:
+        """First row and column of every tile of a panel, in the panel's own rows."""
+        lengths = [stop - start for start, stop in self.rows(plan)]
+        offsets = np.cumsum([0, *lengths]).tolist()
+        return [(offsets[i], offsets[j]) for i, j in plan.tiles]
+
+    def of(self, plan: PanelPlan, values: Floats) -> Floats:
+        """The panel's own rows of an array over all frames."""
+        return np.concatenate([values[start:stop] for start, stop in self.rows(plan)])
 
 
 class Panel(NamedTuple):
-    """Tiles of the upper triangle, and the first row and column of each."""
+    """Tiles of one panel, and the first row and column of each in the panel's rows."""
 
     tiles: list[Tile]
     spans: list[Span]
 
 
-class Scale(NamedTuple):
-    """Scale of the kernel: one number, the local scales where it is local, and how it was found."""
-
-    epsilon: float
-    local: Floats | None
-    attrs: dict[str, int | str]
-
-
-def distance_panels(blocks: list[Delayed], spans: list[Span], itemsize: int) -> list[Delayed]:
-    """Panels of distances, not yet computed; they depend on the frames and the tile size alone."""
+def tiling(blocks: list[Delayed], spans: list[Span], itemsize: int) -> Tiling:
+    """Deal blocks into panels; nothing is computed."""
     side = spans[0][1] - spans[0][0]
-    dealt = panels(len(blocks), side * side * itemsize)
-    made = []
-    for pairs in dealt:
-        used = sorted({number for pair in pairs for number in pair})
-        places = [(used.index(i), used.index(j)) for i, j in pairs]
-        corners = [(spans[i][0], spans[j][0]) for i, j in pairs]
-        made.append(task(_distances, [blocks[number] for number in used], places, corners))
-    return made
+    return Tiling(blocks, spans, panels(len(blocks), side * side * itemsize))
 
 
-def find_scale(
-    distances: list[Delayed],
-    blocks: list[Delayed],
-    spans: list[Span],
-    config: EmbedConfig,
-    progress: Progress,
-) -> Scale:
+def distance_panels(tiles: Tiling) -> list[Delayed]:
+    """Panels of distances, not yet computed."""
+    return [
+        task(_distances, [tiles.blocks[number] for number in plan.blocks], plan.tiles, tiles.corners(plan))
+        for plan in tiles.panels
+    ]
+
+
+def find_scale(tiles: Tiling, distances: list[Delayed], config: EmbedConfig, progress: Progress) -> tuple[Scale, Attrs]:
     """Choose the scale as the options say; it computes unless a number was given.
 
     Raises
@@ -66,49 +88,97 @@ def find_scale(
     ValueError
         The median distance is zero.
     """
-    n = spans[-1][1]
     if not isinstance(config.epsilon, str):
-        return Scale(float(config.epsilon), None, {})
+        return Scale(float(config.epsilon)), {}
     if config.epsilon == "local":
-        return _local_scale(distances, n, config, progress)
-    if n <= EXACT_MEDIAN_FRAMES:
-        median, attrs = _exact_median(distances, n), _ALL_PAIRS
+        return _local_scale(tiles, distances, config, progress)
+    attrs: Attrs = {"epsilon_from": "all pairs"}
+    if tiles.n_frames <= EXACT_MEDIAN_FRAMES:
+        median = _exact_median(distances, tiles.n_frames)
     else:
-        median, attrs = _sampled_median(blocks, spans, config.seed)
+        median, chosen = _sampled_median(tiles, config.seed)
+        attrs = {"epsilon_from": "sample", "epsilon_sample_frames": chosen}
     if not median > 0:
         raise ValueError(
             "embed: the median distance between frames is 0, so that it cannot be the scale: most frames are "
             "equal. Give epsilon='local', or a number."
         )
-    return Scale(config.epsilon_factor * median, None, attrs)
+    return Scale(config.epsilon_factor * median), attrs
 
 
-def kernel_panels(distances: list[Delayed], scale: Scale, progress: Progress) -> list[Delayed]:
-    """Panels of the kernel, kept on the workers; it computes."""
-    return persist([task(_affinities, part, scale) for part in distances], "kernel", progress)
+def resident_product(tiles: Tiling, distances: list[Delayed], scale: Scale, progress: Progress) -> MatMat:
+    """Product with a kernel whose tiles are kept on the workers; they are computed here."""
+    made = [
+        task(_affinities, part, _own_scale(tiles, plan, scale))
+        for part, plan in zip(distances, tiles.panels, strict=True)
+    ]
+    kept = persist(made, "kernel", progress)
+    return _product(tiles, lambda number, parts: task(_stored, kept[number], parts))
 
 
-def product(kernels: list[Delayed]) -> MatMat:
-    """Product of the whole kernel matrix with vectors (N, b), summed over the panels in their order."""
+def recomputed_product(tiles: Tiling, scale: Scale, progress: Progress = silent) -> MatMat:
+    """Product with a kernel whose tiles are made anew in every pass."""
+
+    def share(number: int, parts: list[Delayed]) -> Delayed:
+        plan = tiles.panels[number]
+        blocks = [tiles.blocks[block] for block in plan.blocks]
+        return task(_fused, blocks, plan.tiles, tiles.corners(plan), _own_scale(tiles, plan, scale), parts)
+
+    return _product(tiles, share, progress)
+
+
+def disk_product(tiles: Tiling, scale: Scale, folder: Path, progress: Progress = silent) -> MatMat:
+    """Product with a kernel whose tiles lie in files, written in the first pass; all workers see the folder."""
+
+    def share(number: int, parts: list[Delayed]) -> Delayed:
+        plan = tiles.panels[number]
+        blocks = [tiles.blocks[block] for block in plan.blocks]
+        path = str(folder / f"panel-{number:05d}")
+        own = _own_scale(tiles, plan, scale)
+        return task(_from_disk, path, blocks, plan.tiles, tiles.corners(plan), own, parts)
+
+    return _product(tiles, share, progress)
+
+
+def _product(tiles: Tiling, share: Callable[[int, list[Delayed]], Delayed], progress: Progress = silent) -> MatMat:
+    """Sum the panels' shares in the order of the panels, wherever and whenever they were made."""
 
     def matmat(x: Floats) -> Floats:
-        vectors = dask.delayed(x, pure=False)
-        parts = compute([task(_product, part, vectors) for part in kernels])
-        total = parts[0]
-        for part in parts[1:]:
-            total += part
-        return total
+        parts = [dask.delayed(x[start:stop], pure=False) for start, stop in tiles.spans]
+        shares = [share(number, [parts[block] for block in plan.blocks]) for number, plan in enumerate(tiles.panels)]
+        y = np.zeros_like(x)
+        for plan, values in zip(tiles.panels, compute(shares, "pass", progress), strict=True):
+            first = 0
+            for start, stop in tiles.rows(plan):
+                y[start:stop] += values[first : first + stop - start]
+                first += stop - start
+        return y
 
     return matmat
 
 
-def _local_scale(distances: list[Delayed], n: int, config: EmbedConfig, progress: Progress) -> Scale:
+def _own_scale(tiles: Tiling, plan: PanelPlan, scale: Scale) -> Scale:
+    """The scale in a panel's own rows."""
+    return scale if scale.local is None else Scale(scale.epsilon, tiles.of(plan, scale.local))
+
+
+def _local_scale(
+    tiles: Tiling, distances: list[Delayed], config: EmbedConfig, progress: Progress
+) -> tuple[Scale, Attrs]:
     """Distance of every frame to its k-th nearest."""
+    n = tiles.n_frames
     k = min(config.neighbours, n - 1)
-    tables = compute([task(_nearest, part, n, k) for part in distances], "scale", progress)
-    nearest = tables[0]
-    for more in tables[1:]:
-        nearest = panel.merge_nearest(nearest, more)
+    lengths = [sum(stop - start for start, stop in tiles.rows(plan)) for plan in tiles.panels]
+    tables = compute(
+        [task(_nearest, part, length, k) for part, length in zip(distances, lengths, strict=True)], "scale", progress
+    )
+    nearest = np.full((n, k), np.inf)
+    for plan, table in zip(tiles.panels, tables, strict=True):
+        first = 0
+        for start, stop in tiles.rows(plan):
+            own = table[first : first + stop - start]
+            nearest[start:stop] = panel.merge_nearest(nearest[start:stop], own)
+            first += stop - start
     local = config.epsilon_factor * nearest[:, -1]
     if not (local > 0).all():
         frame = int(np.argmin(local))
@@ -116,13 +186,13 @@ def _local_scale(distances: list[Delayed], n: int, config: EmbedConfig, progress
             f"embed: frame {frame} has {k} neighbours at distance 0, so that it has no local scale. "
             f"Give more than neighbours={k}, or epsilon='median'."
         )
-    return Scale(float(np.median(local)), local, {"neighbours": k})
+    return Scale(float(np.median(local)), local), {"neighbours": k}
 
 
 def _exact_median(distances: list[Delayed], n: int) -> float:
     """Median over all pairs i < j in two looks: a bracket from a sample, then what lies within."""
     pairs = n * (n - 1) // 2
-    stride = max(1, pairs // 2**15)
+    stride = max(1, pairs // 2**15) | 1  # odd, so that it does not keep to one column of a tile
     sample = np.concatenate(compute([task(_sample, part, stride) for part in distances]))
     for low, high in scale.brackets(sample):
         parts = compute([task(_count, part, low, high) for part in distances])
@@ -133,32 +203,28 @@ def _exact_median(distances: list[Delayed], n: int) -> float:
     raise AssertionError(f"no bracket held the median of {pairs} pairs; the last was all numbers")
 
 
-def _sampled_median(blocks: list[Delayed], spans: list[Span], seed: int) -> tuple[float, dict[str, int | str]]:
-    """Median over all pairs of a seeded sample of frames."""
-    n = spans[-1][1]
-    chosen = np.sort(np.random.default_rng(seed).choice(n, _SAMPLE_FRAMES, replace=False))
+def _sampled_median(tiles: Tiling, seed: int) -> tuple[float, int]:
+    """Median over all pairs of a seeded sample of frames, and how many they were."""
+    chosen = np.sort(np.random.default_rng(seed).choice(tiles.n_frames, _SAMPLE_FRAMES, replace=False))
     parts = []
-    for block, (start, stop) in zip(blocks, spans, strict=True):
+    for block, (start, stop) in zip(tiles.blocks, tiles.spans, strict=True):
         within = chosen[(chosen >= start) & (chosen < stop)] - start
         if len(within):
-            parts.append(task(_take, block, within))
-    median = compute([task(_median, parts)])[0]
-    return median, {"epsilon_from": "sample", "epsilon_sample_frames": len(chosen)}
+            parts.append(task(kernel.take, block, within))
+    return compute([task(scale.median_between, parts)])[0], len(chosen)
 
 
-def _distances(blocks: list[kernel.Block], places: list[tuple[int, int]], corners: list[Span]) -> Panel:
+def _distances(blocks: list[kernel.Block], places: tuple[Span, ...], corners: list[Span]) -> Panel:
     """One panel of distances; the diagonal of the matrix is exactly 0."""
     tiles = []
     for (i, j), (row, column) in zip(places, corners, strict=True):
         tile = kernel.squared_distances(blocks[i], blocks[j])
-        if row == column:
-            tile = scale.symmetric(tile)
-        tiles.append(tile)
+        tiles.append(kernel.symmetric(tile) if row == column else tile)
     return Panel(tiles, corners)
 
 
 def _affinities(distances: Panel, how: Scale) -> Panel:
-    """One panel of the kernel."""
+    """One panel of the kernel from one of distances, which may still be wanted."""
     tiles = []
     for tile, (row, column) in zip(*distances, strict=True):
         if how.local is None:
@@ -169,9 +235,24 @@ def _affinities(distances: Panel, how: Scale) -> Panel:
     return Panel(tiles, distances.spans)
 
 
-def _product(part: Panel, x: Floats) -> Floats:
-    """One panel's share of a product."""
-    return panel.symmetric_product(part.tiles, part.spans, x)
+def _stored(part: Panel, x: list[Floats]) -> Floats:
+    """One panel's share of a product, from its tiles."""
+    return panel.symmetric_product(part.tiles, part.spans, np.concatenate(x))
+
+
+def _fused(
+    blocks: list[kernel.Block], places: tuple[Span, ...], corners: list[Span], how: Scale, x: list[Floats]
+) -> Floats:
+    """One panel's share of a product, its tiles made on the way."""
+    return panel.fused_product(blocks, places, corners, how, np.concatenate(x))
+
+
+def _from_disk(
+    path: str, blocks: list[kernel.Block], places: tuple[Span, ...], corners: list[Span], how: Scale, x: list[Floats]
+) -> Floats:
+    """One panel's share of a product, its tiles from a file that is made where it is missing."""
+    tiles = tilefile.read_or_make(path, blocks, places, corners, how)
+    return panel.symmetric_product(tiles, corners, np.concatenate(x))
 
 
 def _nearest(part: Panel, n: int, k: int) -> Floats:
@@ -187,13 +268,3 @@ def _sample(part: Panel, stride: int) -> Tile:
 def _count(part: Panel, low: float, high: float) -> tuple[int, Tile]:
     """What of one panel lies below and within a bracket."""
     return panel.count_and_collect(part.tiles, part.spans, low, high)
-
-
-def _take(block: kernel.Block, chosen: NDArray[np.int64]) -> kernel.Block:
-    """Some frames of one block."""
-    return kernel.take(block, chosen)
-
-
-def _median(blocks: list[kernel.Block]) -> float:
-    """Median distance between the frames of small blocks."""
-    return scale.median_between(blocks)

@@ -9,8 +9,8 @@ import sys
 _SHARE = 0.5
 
 
-def require_memory(n_frames: int, itemsize: int) -> None:
-    """Refuse a kernel whose tiles would not fit.
+def choose_home(n_frames: int, itemsize: int, wanted: str) -> str:
+    """Where the tiles of a kernel live: resident where they fit, else recomputed in every pass.
 
     Parameters
     ----------
@@ -18,20 +18,29 @@ def require_memory(n_frames: int, itemsize: int) -> None:
         Frames of the embedding.
     itemsize
         Bytes of a number.
+    wanted
+        ``"auto"``, or a home that is taken if it fits.
+
+    Returns
+    -------
+    ``"resident"``, ``"recomputed"`` or ``"disk"``.
 
     Raises
     ------
     ValueError
-        With the bytes on both sides, and what would fit.
+        Resident tiles were asked for and do not fit; with the bytes on both sides, and what would fit.
     """
     needed, there = tile_bytes(n_frames, itemsize), int(_SHARE * worker_memory())
-    if needed > there:
+    if needed <= there:
+        return "resident" if wanted == "auto" else wanted
+    if wanted == "resident":
         fits = int((2 * there / itemsize) ** 0.5)
         raise ValueError(
-            f"embed: the kernel of {n_frames} frames must fit into half of the workers' memory; it needs "
-            f"{needed / 2**30:.1f} GiB of {there / 2**30:.1f} GiB. About {fits} frames would fit: use longer frames, "
-            "every k-th frame, or more workers."
+            f"embed: resident tiles must fit into half of the workers' memory; {n_frames} frames need "
+            f"{needed / 2**30:.1f} GiB of {there / 2**30:.1f} GiB. About {fits} frames would fit: give "
+            "home='recomputed', or more workers."
         )
+    return "recomputed" if wanted == "auto" else wanted
 
 
 def tile_bytes(n_frames: int, itemsize: int) -> int:

@@ -65,7 +65,7 @@ def observe(
         frame lasted for ever; or ``"paper"``, its coordinate (embedded frames only).
     carry
         ``carry`` of an earlier result, to go on from exactly where that stopped. A gap in time between
-        it and the first frame starts a new segment.
+        it and the first frame starts a new segment; a clock that starts over is taken to go on.
     substeps
         Euler steps a frame; by default enough for the map to contract.
     burst_duration
@@ -144,7 +144,7 @@ def _frame_period(frames: xr.DataArray) -> float:
     if "frame_period" in frames.attrs:
         return float(frames.attrs["frame_period"])
     if "time" not in frames.coords or frames.sizes["frame"] < 2:
-        raise ValueError("observe: rates='generator' needs frames with a 'time' coordinate in seconds.")
+        raise ValueError("observe: frames need a 'time' coordinate in seconds for rates='generator'.")
     return float(np.median(np.diff(frames["time"].values)))
 
 
@@ -172,16 +172,15 @@ def _restarts(frames: xr.DataArray, carry: xr.DataArray | None) -> NDArray[np.bo
 
 
 def _gap_after(carry: xr.DataArray, frames: xr.DataArray) -> bool:
-    """Whether the frames begin later than the carry's next frame; unknown times are taken to go on."""
+    """Whether the frames begin later than the carry's next frame.
+
+    A clock that starts over, as that of every sound file does, is taken to go on.
+    """
     if "last_time" not in carry.attrs or "time" not in frames.coords:
         return False
-    last = float(carry.attrs["last_time"])
-    wait = float(frames["time"][0]) - last
-    if wait <= 0:
-        raise ValueError(
-            f"observe: the first frame must come after the carry; got {wait + last:g} s where the "
-            f"carry stands at {last:g} s. Leave out the frames that were observed already."
-        )
+    starts = [carry.attrs.get("start_time"), frames["time"].attrs.get("start_time")]
+    apart = (np.datetime64(starts[1]) - np.datetime64(starts[0])) / np.timedelta64(1, "s") if all(starts) else 0.0
+    wait = float(frames["time"][0]) + float(apart) - float(carry.attrs["last_time"])
     return wait > _GAP_PERIODS * float(carry.attrs["frame_period"])
 
 
@@ -198,7 +197,7 @@ def _starts(
     if not same:
         raise ValueError(
             "observe: initial='paper' starts from the coordinates of the embedded frames, and these are other "
-            "frames. Take initial='steady', or give carry=."
+            "frames. Take initial='steady'."
         )
     return psi.values[starts]
 
@@ -269,9 +268,10 @@ def _label(
     """States with the labels of their frames, and the carry with its time."""
     per_frame = {name: c for name, c in frames.coords.items() if c.dims == ("frame",)}
     mode = {"mode": embedding["mode"]} if "mode" in embedding.coords else {}
-    attrs: dict[str, float] = {}
-    if "time" in per_frame and "frame_period" in frames.attrs:
-        attrs = {"last_time": float(frames["time"][-1]), "frame_period": float(frames.attrs["frame_period"])}
+    attrs: dict[str, float | str] = {}
+    if "time" in per_frame and ("frame_period" in frames.attrs or frames.sizes["frame"] > 1):
+        attrs = {"last_time": float(frames["time"][-1]), "frame_period": _frame_period(frames)}
+        attrs |= {k: v for k, v in frames["time"].attrs.items() if k == "start_time"}
     result = xr.Dataset(
         {"state": (("frame", "mode"), states), "carry": ("mode", last, attrs)},
         coords={**per_frame, **mode},

@@ -21,7 +21,10 @@ EXACT_MEDIAN_FRAMES = 8192
 # Bytes of samples that one feature task reads (float64), about.
 FEATURE_TASK_BYTES = 2**24
 # Bytes of tiles that one panel holds, about; one task multiplies one panel.
-PANEL_BYTES = 2**25
+PANEL_BYTES = 2**26
+# Groups of blocks at least (some panels for every worker) and at most (about a hundred panels).
+_LEAST_GROUPS = 2
+_MOST_GROUPS = 14
 
 
 class FrameRun(NamedTuple):
@@ -62,7 +65,7 @@ def frame_runs(segments: list[Span], frame: int, hop: int, n_channels: int) -> l
     >>> frame_runs([(0, 7), (7, 9)], 3, 3, 1)
     [FrameRun(segment=0, first_sample=0, n_frames=2)]
     """
-    at_most = max(1, FEATURE_TASK_BYTES // (8 * hop * n_channels))
+    at_most = max(1, FEATURE_TASK_BYTES // (8 * max(hop, frame) * n_channels))
     runs = []
     for segment, (start, stop) in enumerate(segments):
         total = max(0, (stop - start - frame) // hop + 1)
@@ -153,11 +156,18 @@ def tile_size(n_frames: int) -> int:
     return 512 if n_frames <= EXACT_MEDIAN_FRAMES else 2048
 
 
-def panels(n_blocks: int, tile_bytes: int) -> list[list[tuple[int, int]]]:
-    """Deal the tiles of the upper triangle into panels of about equal size, in reading order.
+class PanelPlan(NamedTuple):
+    """One panel: the blocks that it pairs, in its own order, and its tiles as pairs of places in them."""
+
+    blocks: tuple[int, ...]
+    tiles: tuple[tuple[int, int], ...]
+
+
+def panels(n_blocks: int, tile_bytes: int) -> list[PanelPlan]:
+    """Deal the tiles of the upper triangle into panels, each the pairs of two groups of blocks.
 
     Panels depend on the frames and the tile size alone, never on the number of workers, so that sums
-    over them are the same everywhere.
+    over them are the same everywhere. A panel needs the frames of its two groups only.
 
     Parameters
     ----------
@@ -168,15 +178,26 @@ def panels(n_blocks: int, tile_bytes: int) -> list[list[tuple[int, int]]]:
 
     Returns
     -------
-    For each panel its tiles (row block, column block), row <= column.
+    The panels, by their groups in reading order.
 
     Examples
     --------
-    >>> panels(2, 2**24)
-    [[(0, 0), (0, 1)], [(1, 1)]]
+    >>> [panel.blocks for panel in panels(2, 2**26)]
+    [(0,), (0, 1), (1,)]
     """
-    tiles = [(i, j) for i in range(n_blocks) for j in range(i, n_blocks)]
-    count = math.ceil(len(tiles) * tile_bytes / PANEL_BYTES)
-    count = min(len(tiles), count + count % 2)  # an even number keeps two workers equally busy
-    per_panel = math.ceil(len(tiles) / count)
-    return [tiles[k : k + per_panel] for k in range(0, len(tiles), per_panel)]
+    groups = _groups(n_blocks, tile_bytes)
+    made = []
+    for a, rows in enumerate(groups):
+        made.append(PanelPlan(rows, tuple((i, j) for i in range(len(rows)) for j in range(i, len(rows)))))
+        for columns in groups[a + 1 :]:
+            places = range(len(rows), len(rows) + len(columns))
+            made.append(PanelPlan(rows + columns, tuple((i, j) for i in range(len(rows)) for j in places)))
+    return made
+
+
+def _groups(n_blocks: int, tile_bytes: int) -> list[tuple[int, ...]]:
+    """Groups of blocks, as even as can be: small enough for a panel, few enough for the scheduler."""
+    side = max(1, math.isqrt(PANEL_BYTES // tile_bytes))
+    count = min(max(math.ceil(n_blocks / side), min(n_blocks, _LEAST_GROUPS)), _MOST_GROUPS)
+    bounds = [n_blocks * k // count for k in range(count + 1)]
+    return [tuple(range(a, b)) for a, b in itertools.pairwise(bounds)]

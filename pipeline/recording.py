@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 from xarray.indexes import RangeIndex
+from zarr.errors import ContainsArrayError
 
 from .plan import Span, segment_spans
 
@@ -124,6 +125,8 @@ def clock(recording: xr.DataArray) -> Clock:
         step = float(index.step) if isinstance(index, RangeIndex) else 1.0 / float(rate or 1.0)
         start = float(index.start) if isinstance(index, RangeIndex) else 0.0
         known = rate is not None or isinstance(index, RangeIndex)
+        if not step > 0:
+            raise ValueError(f"recording: time must increase from sample to sample; got steps of {step:g} s.")
         return Clock(1 / step, _cut(n, marked), known, start, step, None)
     times = _seconds(recording)
     steps = np.diff(times)
@@ -131,6 +134,23 @@ def clock(recording: xr.DataArray) -> Clock:
     period = float(np.median(steps)) if len(steps) else 1.0 / float(rate or 1.0)
     gaps = np.flatnonzero(steps > _GAP_PERIODS * period) + 1
     return Clock(float(rate or 1 / period), _cut(n, np.union1d(marked, gaps)), True, 0.0, period, times)
+
+
+def start_time(recording: xr.DataArray) -> str | None:
+    """Date-time from which the seconds of :func:`clock` count, in ISO 8601, where the recording tells it.
+
+    Examples
+    --------
+    >>> noon = xr.Variable("time", np.array(["2020-03-09T12:00", "2020-03-09T12:01"], "datetime64[ns]"))
+    >>> start_time(xr.DataArray(np.zeros((2, 1)), dims=("time", "channel"), coords={"time": noon}))
+    '2020-03-09T12:00'
+    """
+    if "time" not in recording.coords:
+        return None
+    time = recording["time"]
+    if time.dtype.kind == "M" and time.size:
+        return str(np.datetime_as_string(time[0].values, unit="auto"))
+    return str(time.attrs["start_time"]) if "start_time" in time.attrs else None
 
 
 def _open_dataset(path: Path, engine: str | None) -> xr.Dataset:
@@ -141,12 +161,21 @@ def _open_dataset(path: Path, engine: str | None) -> xr.Dataset:
         if engine == "zarr":
             return xr.open_zarr(path, consolidated=False)
         return xr.open_dataset(path, engine=engine, chunks={})
-    except FileNotFoundError:
-        raise ValueError(f"open_recording: {path} is a directory but no Zarr group.") from None
-    except ValueError as error:
-        if "found the following matches" not in str(error) and "did not find a match" not in str(error):
-            raise
-        raise ValueError(_unknown_format(path)) from None
+    except (ImportError, OSError, ValueError) as error:
+        if engine != "zarr" and os.path.abspath(path) in str(error):
+            raise  # a reader of this project has said it already
+        raise ValueError(_why_not(path, engine, error)) from None
+
+
+def _why_not(path: Path, engine: str | None, error: Exception) -> str:
+    """Why a file could not be opened."""
+    said = " ".join(str(error).split())
+    if engine == "zarr" and isinstance(error, FileNotFoundError | ContainsArrayError):
+        return f"open_recording: {path} is no Zarr group. Name the folder that holds zarr.json or .zgroup."
+    nothing_fits = "found the following matches" in said or "did not find a match" in said
+    if nothing_fits or (isinstance(error, ImportError) and path.is_file()):
+        return _unknown_format(path)
+    return f"open_recording: {path} could not be read: {said}. Is it damaged?"
 
 
 def _unknown_format(path: Path) -> str:
@@ -227,6 +256,8 @@ def _seconds(recording: xr.DataArray) -> NDArray[np.float64]:
         return (values - values[0]) / np.timedelta64(1, "s")
     if values.dtype.kind == "m":
         return values / np.timedelta64(1, "s")
+    if values.dtype.kind not in "fiu":
+        raise ValueError(f"recording: time must be numbers of seconds or date-times; got dtype {values.dtype}.")
     return values.astype(np.float64)
 
 

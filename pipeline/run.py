@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
+from .config import EmbedConfig, ObserverConfig
 from .diffusion import embed
 from .features import FEATURES, shared_edges
 from .join import join_frames
@@ -34,9 +36,16 @@ class RunConfig:
     """Options of :func:`observe`."""
 
     def __post_init__(self) -> None:
-        """Refuse features that are not known."""
+        """Refuse what cannot work, before anything is read."""
         if self.features not in FEATURES:
             raise ValueError(f"run: features must be one of {', '.join(FEATURES)}; got {self.features!r}.")
+        known = inspect.signature(FEATURES[self.features]).parameters
+        unknown = [name for name, value in self.feature_options.items() if value is not None and name not in known]
+        if unknown:
+            raise ValueError(f"run: {self.features} features have no {', '.join(unknown)}. Leave it out.")
+        EmbedConfig(**self.embed_options)
+        own = {option.name for option in fields(ObserverConfig)}
+        ObserverConfig(**{name: value for name, value in self.observe_options.items() if name in own})
 
     def flat(self) -> dict[str, Any]:
         """All settings that were given, in one level, for reports and attributes."""

@@ -51,6 +51,7 @@ def scores(estimates: Mapping[str, Estimate], truth: xr.DataArray, *, n_folds: i
     """
     known = (truth if truth.ndim > 1 else truth.expand_dims("component")).transpose("frame", "component")
     there = np.isfinite(known.values).all(axis=1)
+    _check_folds("scores", int(there.sum()), n_folds)
     values = known.values[there].astype(np.float64)
     rows = [_score(_values(name, estimate, len(there))[there], values, n_folds) for name, estimate in estimates.items()]
     coords = {"estimate": list(estimates)}
@@ -91,6 +92,13 @@ def class_scores(
     -------
     ``balanced_accuracy(estimate)``: mean over the classes of the share of their frames that was read right.
 
+    Raises
+    ------
+    TypeError
+        The labels are no whole numbers.
+    ValueError
+        An estimate has another number of frames than the labels, or holds NaN.
+
     Examples
     --------
     >>> labels = xr.DataArray([0, 1] * 10, dims="frame")
@@ -98,7 +106,10 @@ def class_scores(
     >>> float(class_scores({"mine": estimate}, labels).balanced_accuracy.item())
     1.0
     """
+    if labels.dtype.kind not in "iu":
+        raise TypeError(f"class_scores: labels must be whole numbers; got dtype {labels.dtype}.")
     there = labels.values >= 0
+    _check_folds("class_scores", int(there.sum()), n_folds)
     known = labels.values[there].astype(np.int64)
     accuracy = []
     for name, estimate in estimates.items():
@@ -107,6 +118,14 @@ def class_scores(
         accuracy.append(tasks.balanced_accuracy(reading, known))
     table = xr.Dataset({"balanced_accuracy": ("estimate", accuracy)}, coords={"estimate": list(estimates)})
     return table.assign_attrs(n_folds=n_folds, n_neighbours=n_neighbours, n_frames=int(there.sum()))
+
+
+def _check_folds(name: str, n_known: int, n_folds: int) -> None:
+    """Every fold needs a frame, and others to learn from."""
+    if not 2 <= n_folds <= n_known:
+        raise ValueError(
+            f"{name}: n_folds must lie between 2 and the number of frames with a known truth, {n_known}; got {n_folds}."
+        )
 
 
 def _values(name: str, estimate: Estimate, n_frames: int) -> NDArray[np.float64]:

@@ -50,6 +50,7 @@ def writing(out: Path, inputs: Sequence[Path] = (), *, overwrite: bool = False) 
     partial = out.with_name(out.name + ".partial")
     with _locked(partial, out):
         try:
+            _check_place(out, inputs, overwrite)  # again: another run may have finished since
             yield partial
             _finish(partial)
             _appear(partial, out)
@@ -143,15 +144,22 @@ def _locked(partial: Path, out: Path) -> Iterator[None]:
     partial.mkdir(exist_ok=True)
     handle = os.open(partial, os.O_RDONLY)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ValueError(f"store: another run is writing {out}. Wait for it, or choose another name.") from None
+        if not _lock(handle, partial):
+            raise ValueError(f"store: another run is writing {out}. Wait for it, or choose another name.")
         for leftover in partial.iterdir():
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
         yield
     finally:
         os.close(handle)
+
+
+def _lock(handle: int, partial: Path) -> bool:
+    """Lock the folder; false when another run holds it, or had it and has just moved it away."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.path.samestat(os.fstat(handle), partial.stat())
+    except (BlockingIOError, FileNotFoundError):
+        return False
 
 
 def _finish(partial: Path) -> None:

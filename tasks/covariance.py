@@ -23,25 +23,13 @@ class DegenerateCovarianceError(ValueError):
         self.frames = frames
 
 
-class Spectrum(NamedTuple):
-    """Which directions of a stack of symmetric matrices count, and their inverses.
-
-    ``vectors`` (n, k, k) are columns by ascending eigenvalue; ``inverses`` (n, k) holds 1/eigenvalue
-    where it is kept and 0 where it is cut; ``floor`` (n,) is the inverse of every direction that
-    the matrix does not span (0 unless regularised).
-    """
-
-    vectors: Floats
-    inverses: Floats
-    floor: Floats
-
-
 class PseudoInverse(NamedTuple):
     """How a local covariance is inverted.
 
     ``rank``: eigenvalues kept at most (all when None). ``tolerance``: eigenvalues at or below this
-    fraction of the largest are cut. ``regularization``: a ridge added to every eigenvalue first, in
-    squared feature units. ``smallest``: a largest eigenvalue at or below it counts as zero.
+    fraction of the largest are cut. ``smallest``: a largest eigenvalue at or below it counts as zero.
+    ``regularization``: a ridge in squared feature units; with it the inverse is that of C + ridge I,
+    and nothing is cut.
     """
 
     rank: int | None = None
@@ -118,11 +106,12 @@ def window_precisions(frames: Floats, starts: Integers, window: int, how: Pseudo
     centred = window_frames(frames, starts, window)
     if window >= frames.shape[1]:
         return precisions(np.swapaxes(centred, 1, 2) @ centred / (window - 1), how)
-    spectrum = gram_spectrum(centred, how)
-    factors = np.swapaxes(centred, 1, 2) @ (spectrum.vectors * _gram_weights(spectrum, window, how)[:, None, :])
-    if how.regularization:
-        return _ridged(factors, spectrum)
-    return factors @ np.swapaxes(factors, 1, 2)
+    directions = _gram_directions(centred, how)
+    spanning = np.swapaxes(centred, 1, 2) @ directions
+    spanned = spanning @ np.swapaxes(spanning, 1, 2)
+    if not how.regularization:
+        return spanned
+    return np.eye(frames.shape[1]) / how.regularization - spanned
 
 
 def window_mixing(frames: Floats, starts: Integers, window: int, how: PseudoInverse) -> tuple[Floats, Floats]:
@@ -131,7 +120,7 @@ def window_mixing(frames: Floats, starts: Integers, window: int, how: PseudoInve
     .. math:: U_i^\top = A_i W_i, \qquad C_i^{+} = W_i^\top A_i^\top A_i W_i + c_i I
 
     The rows of :math:`A_i` sum to zero, so that the window's mean need not be subtracted. With a
-    ridge, :math:`c_i` is what directions outside the window get and the first term is subtracted.
+    ridge, :math:`c_i` is its inverse, and the first term is subtracted from it.
 
     Parameters
     ----------
@@ -167,11 +156,12 @@ def window_mixing(frames: Floats, starts: Integers, window: int, how: PseudoInve
     >>> abs((mixing[0] @ line)).round(6), floor
     (array([[1., 0.]]), array([0.]))
     """
-    centred = window_frames(frames, starts, window)
-    spectrum = gram_spectrum(centred, how)
-    mixing = np.swapaxes(spectrum.vectors * _gram_weights(spectrum, window, how)[:, None, :], 1, 2)
+    mixing = np.swapaxes(_gram_directions(window_frames(frames, starts, window), how), 1, 2)
+    # Small directions mix with the mean's, which the frames as they are still hold.
+    mixing = mixing - mixing.mean(axis=2, keepdims=True)
     used = np.flatnonzero(np.any(mixing != 0, axis=(0, 2)))
-    return mixing[:, used[0] if len(used) else -1 :], spectrum.floor
+    floor = 1 / how.regularization if how.regularization else 0.0
+    return mixing[:, used[0] if len(used) else -1 :], np.full(len(starts), floor)
 
 
 def factors_from_mixing(frames: Floats, starts: Integers, mixing: Floats) -> Floats:
@@ -207,35 +197,16 @@ def precisions(covariances: Floats, how: PseudoInverse) -> Floats:
            [0.  , 1.  , 0.  ],
            [0.  , 0.  , 0.  ]])
     """
-    spectrum = covariance_spectrum(covariances, how)
-    return (spectrum.vectors * spectrum.inverses[:, None, :]) @ np.swapaxes(spectrum.vectors, 1, 2)
+    values, vectors = _eigh(covariances, how)
+    return (vectors * _inverses(values, how)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
 
 
 def factors(covariances: Floats, how: PseudoInverse) -> Floats:
     """Factors U (n, p, r) with ``U U^T`` the pseudo-inverse of every covariance of a block."""
-    spectrum = covariance_spectrum(covariances, how)
-    used = np.flatnonzero(spectrum.inverses.any(axis=0))
-    weights = np.sqrt(spectrum.inverses)
-    return (spectrum.vectors * weights[:, None, :])[:, :, used[0] if len(used) else -1 :]
-
-
-def covariance_spectrum(covariances: Floats, how: PseudoInverse) -> Spectrum:
-    """Eigenvectors and inverse eigenvalues of given covariances."""
     values, vectors = _eigh(covariances, how)
-    return Spectrum(vectors, _inverses(values + how.regularization, how), np.zeros(len(values)))
-
-
-def gram_spectrum(centred: Floats, how: PseudoInverse) -> Spectrum:
-    """Eigenvectors of ``W W^T / (w - 1)`` and inverses of the covariance eigenvalues they share."""
-    window, n_features = centred.shape[1:]
-    values, vectors = _eigh(centred @ np.swapaxes(centred, 1, 2) / (window - 1), how)
-    values = np.maximum(values, 0.0) + how.regularization
     inverses = _inverses(values, how)
-    spans_all = n_features <= window - 1
-    if how.regularization and not spans_all and how.rank is None:
-        kept = how.regularization > how.tolerance * values[:, -1]
-        return Spectrum(vectors, inverses, np.where(kept, 1 / how.regularization, 0.0))
-    return Spectrum(vectors, inverses, np.zeros(len(values)))
+    used = np.flatnonzero(inverses.any(axis=0))
+    return (vectors * np.sqrt(inverses)[:, None, :])[:, :, used[0] if len(used) else -1 :]
 
 
 def degenerate(largest: Floats, smallest: float) -> Booleans:
@@ -255,30 +226,35 @@ def _eigh(matrices: Floats, how: PseudoInverse) -> tuple[Floats, Floats]:
     return values, vectors
 
 
-def _inverses(values: Floats, how: PseudoInverse) -> Floats:
-    """1/eigenvalue where it is kept, 0 where tolerance or rank cut it."""
+def _kept(values: Floats, how: PseudoInverse) -> Booleans:
+    """Which eigenvalues tolerance and rank leave."""
     kept = values > how.tolerance * values[:, -1:]
     if how.rank is not None:
         kept[:, : max(values.shape[1] - how.rank, 0)] = False
+    return kept
+
+
+def _inverses(values: Floats, how: PseudoInverse) -> Floats:
+    """1/eigenvalue where it is kept, else 0; with a ridge, of their sum."""
+    if how.regularization:
+        return 1 / (np.maximum(values, 0.0) + how.regularization)
+    kept = _kept(values, how)
     return np.where(kept, 1 / np.where(kept, values, 1.0), 0.0)
 
 
-def _gram_weights(spectrum: Spectrum, window: int, how: PseudoInverse) -> Floats:
-    """Weights that turn eigenvectors of the Gram matrix into rows of a factor.
+def _gram_directions(centred: Floats, how: PseudoInverse) -> Floats:
+    r"""Combinations D (n, w, w) of a window's frames with ``W^T D D^T W`` its pseudo-inverse.
 
-    An eigenvalue s of the covariance has the direction ``W^T v / sqrt((w - 1) s)``; a factor also
-    carries the square root of the inverse (with a ridge: of what lies below the floor).
+    An eigenvalue s of :math:`W W^\top / (w - 1)` with vector v is one of the covariance too, with the
+    direction :math:`u = W^\top v / \sqrt{(w - 1) s}`, so that :math:`D = v / (s \sqrt{w - 1})`. With a ridge
+    r it is what is missing from 1/r, :math:`(1/r - 1/(s + r))\, u u^\top`, and there is no division by s.
     """
-    inverses, floor = spectrum.inverses, spectrum.floor[:, None]
-    plain = np.where(inverses > 0, 1 / np.where(inverses > 0, inverses, 1.0) - how.regularization, 0.0)
-    # Rounding leaves the mean's direction at about 1e-16 of the largest: it is zero, not spanned.
-    spanned = plain > 1e-13 * plain.max(axis=1, keepdims=True)
-    length = np.where(spanned, np.sqrt((window - 1) * np.where(spanned, plain, 1.0)), 1.0)
-    return np.where(spanned, np.sqrt(np.abs(inverses - floor)) / length, 0.0)
-
-
-def _ridged(factors: Floats, spectrum: Spectrum) -> Floats:
-    """Floor in every direction less (or, without floor, plus) what the factors span."""
-    sign = np.where(spectrum.floor > 0, -1.0, 1.0)[:, None, None]
-    spanned = sign * (factors @ np.swapaxes(factors, 1, 2))
-    return spanned + spectrum.floor[:, None, None] * np.eye(factors.shape[1])
+    window = centred.shape[1]
+    values, vectors = _eigh(centred @ np.swapaxes(centred, 1, 2) / (window - 1), how)
+    if how.regularization:
+        ridge = how.regularization
+        weights = 1 / np.sqrt((window - 1) * ridge * (np.maximum(values, 0.0) + ridge))
+    else:
+        kept = _kept(values, how)
+        weights = np.where(kept, 1 / (np.where(kept, values, 1.0) * np.sqrt(window - 1)), 0.0)
+    return vectors * weights[:, None, :]

@@ -11,6 +11,9 @@ import numpy as np
 
 from manifold_observer.tasks.arrays import Floats, Integers
 
+SMALLEST_EIGENVALUE = 1e-10
+"""An eigenvalue at or below it is rounding, and has no logarithm worth having."""
+
 
 def symmetric_scaling(degrees: Floats, alpha: float, density_degrees: Floats | None = None) -> Floats:
     r"""The s for which :math:`S = \mathrm{diag}(s)\, K\, \mathrm{diag}(s)`.
@@ -132,14 +135,14 @@ def spectral_gap(eigenvalues: Floats) -> int:
 
     Returns
     -------
-    At least 1; only positive eigenvalues count, and the smaller of equals is taken.
+    At least 1; only eigenvalues above 1e-10 count, and the smaller of equals is taken.
 
     Examples
     --------
     >>> spectral_gap(np.array([0.9, 0.8, 0.3, 0.25]))
     2
     """
-    positive = eigenvalues[eigenvalues > 0]
+    positive = eigenvalues[eigenvalues > SMALLEST_EIGENVALUE]
     return int(np.argmax(-np.diff(positive))) + 1 if len(positive) > 1 else 1
 
 

@@ -32,5 +32,7 @@ def frame_view(samples: Array, frame: int, hop: int) -> Array:
     if hop == frame:
         n_frames = len(samples) // frame
         return samples[: n_frames * frame].reshape(n_frames, frame, samples.shape[1])
+    if len(samples) < frame:
+        return np.empty((0, frame, samples.shape[1]), samples.dtype)
     windows = np.lib.stride_tricks.sliding_window_view(samples, frame, axis=0)[::hop]
     return np.moveaxis(windows, -1, 1)

@@ -7,8 +7,8 @@ and ``starts`` say where in the slab a frame and the first frame of its window s
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -17,6 +17,8 @@ from manifold_observer.tasks import covariance, kernel
 from manifold_observer.tasks.arrays import Array, Floats, Integers
 
 FORMS = ("quadratic", "factor", "window")
+# Bytes of the windows whose covariances are made together.
+_PART_BYTES = 2**23
 
 
 class Metric(NamedTuple):
@@ -125,19 +127,14 @@ def _precisions(slab: Slab, metric: Metric) -> Floats:
     """Pseudo-inverses (n, p, p) of the block's own frames."""
     if slab.covariances is not None:
         return covariance.precisions(slab.covariances, metric.inverse)
-    return covariance.window_precisions(slab.frames, slab.starts, metric.window, metric.inverse)
+    return np.concatenate(_in_parts(slab, metric, covariance.window_precisions))
 
 
 def _mixing(slab: Slab, metric: Metric) -> tuple[Floats, Floats]:
-    """Mixing matrices and floors, a few frames at a time so that their windows fit in memory."""
+    """Mixing matrices (n, r, w) and floors (n,) of the block's own frames."""
     if slab.covariances is not None:
         raise ValueError("the window form needs covariances of windows, not given ones")
-    n, p = len(slab.rows), slab.frames.shape[1]
-    step = max(1, 2**24 // (8 * metric.window * p))
-    parts = [
-        covariance.window_mixing(slab.frames, slab.starts[k : k + step], metric.window, metric.inverse)
-        for k in range(0, n, step)
-    ]
+    parts = _in_parts(slab, metric, covariance.window_mixing)
     rank = max(mixing.shape[1] for mixing, _ in parts)
     mixings = [np.pad(mixing, ((0, 0), (rank - mixing.shape[1], 0), (0, 0))) for mixing, _ in parts]
     return np.concatenate(mixings), np.concatenate([floor for _, floor in parts])
@@ -148,8 +145,20 @@ def _factors(slab: Slab, metric: Metric) -> Array:
     if slab.covariances is not None:
         return covariance.factors(slab.covariances, metric.inverse)
     if metric.inverse.regularization:
-        matrices = covariance.window_precisions(slab.frames, slab.starts, metric.window, metric.inverse)
-        values, vectors = np.linalg.eigh(matrices)
+        values, vectors = np.linalg.eigh(_precisions(slab, metric))
         return vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
     mixing, _ = _mixing(slab, metric)
     return covariance.factors_from_mixing(slab.frames, slab.starts, mixing)
+
+
+def _in_parts(slab: Slab, metric: Metric, function: Callable[..., Any]) -> list[Any]:
+    """Results for a few windows at a time, so that their frames fit into memory together."""
+    step = max(1, _PART_BYTES // (8 * metric.window * slab.frames.shape[1]))
+    parts = []
+    for first in range(0, len(slab.rows), step):
+        starts = slab.starts[first : first + step]
+        try:
+            parts.append(function(slab.frames, starts, metric.window, metric.inverse))
+        except covariance.DegenerateCovarianceError as error:
+            raise covariance.DegenerateCovarianceError(error.frames + first) from None
+    return parts

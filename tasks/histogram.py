@@ -43,7 +43,7 @@ def histogram(samples: Array, frame: int, edges: Array, hop: int | None = None, 
     Raises
     ------
     OutsideEdgesError
-        A sample lies outside the edges (NaN included) and ``clip`` is false.
+        A sample lies outside the edges and ``clip`` is false, or is not finite.
 
     Notes
     -----
@@ -72,7 +72,10 @@ def _cells(samples: Array, edges: Array, clip: bool) -> Integers:
     cells = np.searchsorted(edges, samples, side="right") - 1
     cells[samples == edges[-1]] = n_bins - 1
     outside = (cells < 0) | (cells >= n_bins)
-    if outside.any() and not (clip and np.isfinite(samples[outside]).all()):
+    lost = samples[outside & ~np.isfinite(samples)]
+    if len(lost):
+        raise OutsideEdgesError(f"a sample of {lost[0]} is no number")
+    if outside.any() and not clip:
         value = samples[outside][0]
         raise OutsideEdgesError(f"a sample of {value} lies outside the edges {edges[0]} .. {edges[-1]}")
     return np.clip(cells, 0, n_bins - 1)

@@ -39,7 +39,8 @@ class FactorBlock(NamedTuple):
 class WindowBlock(NamedTuple):
     """Frames with halo (h, p); per frame its row in it, first window row, mixing (n, r, w), floor (n,).
 
-    ``signs`` (n,) is -1 where the spanned part is subtracted from the floor, else 1.
+    ``signs`` (n,) is -1 where the spanned part is subtracted from the floor, else 1; ``images`` (n, r) are
+    the frames' own, ``A_i W_i z_i``.
     """
 
     halo: Array
@@ -48,6 +49,7 @@ class WindowBlock(NamedTuple):
     mixing: Array
     floor: Array
     signs: Array
+    images: Array
 
 
 Block = QuadraticBlock | FactorBlock | WindowBlock
@@ -102,7 +104,11 @@ def factor_block(frames: Floats, factors: Floats) -> FactorBlock:
 
 def window_block(halo: Floats, rows: Integers, starts: Integers, mixing: Floats, floor: Floats) -> WindowBlock:
     """Block of the window form from centred frames with halo (h, p) and what makes the factors."""
-    return WindowBlock(halo, rows, starts, mixing, floor, np.where(floor > 0, -1.0, 1.0))
+    window = mixing.shape[2]
+    images = np.empty(mixing.shape[:2])
+    for i, (row, start) in enumerate(zip(rows, starts, strict=True)):
+        images[i] = mixing[i] @ (halo[start : start + window] @ halo[row])
+    return WindowBlock(halo, rows, starts, mixing, floor, np.where(floor > 0, -1.0, 1.0), images)
 
 
 def astype(block: Block, dtype: DTypeLike) -> Block:
@@ -114,8 +120,7 @@ def astype(block: Block, dtype: DTypeLike) -> Block:
 def take(block: Block, chosen: Integers) -> Block:
     """The chosen frames of a block."""
     if isinstance(block, WindowBlock):
-        per_frame = (part[chosen] for part in block[1:])
-        return WindowBlock(block.halo, *per_frame)
+        return _take_windows(block, chosen)
     return type(block)(*(part[chosen] for part in block))
 
 
@@ -164,6 +169,71 @@ def squared_distances(rows: Block, columns: Block) -> Array:
     return np.maximum(distances, 0, out=distances)
 
 
+class Scale(NamedTuple):
+    """Scale of the kernel: one number, and where it is local the scale of every frame (n,)."""
+
+    epsilon: float
+    local: Floats | None = None
+
+    def of(self, row: int, column: int, rows: Block, columns: Block) -> tuple[float, Floats | None, Floats | None]:
+        """The number, and the local scales of two blocks that begin at ``row`` and ``column``."""
+        if self.local is None:
+            return self.epsilon, None, None
+        ends = row + n_frames(rows), column + n_frames(columns)
+        return self.epsilon, self.local[row : ends[0]], self.local[column : ends[1]]
+
+
+def kernel_tile(
+    rows: Block,
+    columns: Block,
+    epsilon: float,
+    row_scales: Floats | None = None,
+    column_scales: Floats | None = None,
+    on_diagonal: bool = False,
+) -> Array:
+    r"""Affinities of one tile, from its frames.
+
+    Parameters
+    ----------
+    rows, columns
+        Blocks of m and n frames, of one form and precision.
+    epsilon
+        Scale of the kernel :math:`\exp(-d / \varepsilon)`, not used where there are local scales.
+    row_scales, column_scales
+        Scales of the frames, shapes (m,) and (n,), for :math:`\exp(-d_{ij} / \sqrt{s_i s_j})`; or None.
+    on_diagonal
+        The tile lies on the diagonal of the matrix: it is made exactly symmetric, with ones on it.
+
+    Returns
+    -------
+    Shape (m, n), between 0 and 1.
+
+    Notes
+    -----
+    Memory: one tile, two where it is on the diagonal.
+
+    Examples
+    --------
+    >>> block = factor_block(np.array([[0.0], [2.0]]), np.ones((2, 1, 1)))
+    >>> kernel_tile(block, block, epsilon=4 / np.log(2), on_diagonal=True)
+    array([[1. , 0.5],
+           [0.5, 1. ]])
+    """
+    tile = squared_distances(rows, columns)
+    if on_diagonal:
+        tile = symmetric(tile)
+    if row_scales is None or column_scales is None:
+        return kernel_from_distances(tile, epsilon, out=tile)
+    return kernel_local(tile, row_scales, column_scales)
+
+
+def symmetric(tile: Array) -> Array:
+    """A tile of distances on the diagonal made exactly symmetric, with an exact zero diagonal."""
+    tile = (tile + tile.T) / 2
+    np.fill_diagonal(tile, 0)
+    return tile
+
+
 def kernel_from_distances(distances: Array, epsilon: float, out: Array | None = None) -> Array:
     r"""Affinities :math:`K = \exp(-d / \varepsilon)` of one tile.
 
@@ -195,6 +265,20 @@ def kernel_local(distances: Array, row_scales: Floats, column_scales: Floats) ->
     inverse_columns = (1 / np.sqrt(column_scales)).astype(distances.dtype)
     scaled = distances * inverse_rows[:, None] * inverse_columns
     return np.exp(scaled, out=scaled)
+
+
+def _take_windows(block: WindowBlock, chosen: Integers) -> WindowBlock:
+    """Chosen frames of a window block, with just the rows of the halo that they use."""
+    rows, starts = block.rows[chosen], block.starts[chosen]
+    used, place = np.unique(
+        np.concatenate([rows, (starts[:, None] + np.arange(block.mixing.shape[2])).ravel()]), return_inverse=True
+    )
+    if len(used) == len(block.halo):
+        return WindowBlock(block.halo, *(part[chosen] for part in block[1:]))
+    # A window's rows follow each other in the halo, and so they do among those that are used.
+    first = place[len(rows) :: block.mixing.shape[2]]
+    rest = (part[chosen] for part in block[3:])
+    return WindowBlock(block.halo[used], place[: len(rows)], first, *rest)
 
 
 def _quadratic_tile(rows: QuadraticBlock, columns: QuadraticBlock) -> Array:
@@ -233,7 +317,6 @@ def _window_side(rows: WindowBlock, columns: WindowBlock) -> Array:
     """``sign_i |A_i (W_i z_j - W_i z_i)|^2`` from one Gram tile that all windows share."""
     m, r, window = rows.mixing.shape
     gram = rows.halo @ columns.halo[columns.rows].T
-    own = _own_images(rows)
     tile = np.empty((m, gram.shape[1]), gram.dtype)
     windows = np.lib.stride_tricks.sliding_window_view(gram, window, axis=0)
     step = _rows_at_a_time(r * gram.shape[1] * gram.itemsize)
@@ -241,18 +324,10 @@ def _window_side(rows: WindowBlock, columns: WindowBlock) -> Array:
         some = slice(first, min(first + step, m))
         products = [a @ windows[s].T for a, s in zip(rows.mixing[some], rows.starts[some], strict=True)]
         images = np.stack(products)
-        images -= own[some, :, None]
+        images -= rows.images[some, :, None]
         np.einsum("irn,irn->in", images, images, out=tile[some])
     tile *= rows.signs[:, None]
     return tile
-
-
-def _own_images(block: WindowBlock) -> Array:
-    """``A_i W_i z_i`` (n, r) of every frame."""
-    window = block.mixing.shape[2]
-    z = block.halo[block.rows]
-    gathered = np.stack([block.halo[block.starts + k] for k in range(window)], axis=1)
-    return np.einsum("irw,iwp,ip->ir", block.mixing, gathered, z, optimize=True)
 
 
 def _rows_at_a_time(bytes_per_row: int) -> int:

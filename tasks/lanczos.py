@@ -110,12 +110,23 @@ def extend(krylov: Krylov, block: Floats, images: Floats) -> Krylov:
 
 def next_block(krylov: Krylov) -> Floats:
     """Vectors of the next pass: what the newest images hold beyond the basis, orthonormal, (n, <= newest)."""
-    block = krylov.images[:, -krylov.newest :]
+    return _outside(krylov, krylov.images[:, -krylov.newest :])
+
+
+def _outside(krylov: Krylov, block: Floats) -> Floats:
+    """What a block holds beyond the basis, orthonormal."""
     for _ in range(2):
         projected = block - krylov.basis @ (krylov.basis.T @ block)
         block = projected[:, _is_new(projected, block)]
         block = block @ _orthonormal_mix(block)
     return block
+
+
+def fresh_block(krylov: Krylov) -> Floats:
+    """Random vectors outside the basis, orthonormal; none where the basis spans everything."""
+    n, k = krylov.basis.shape
+    block = random_block(n, min(krylov.newest or 1, n - k), seed=krylov.passes)
+    return _outside(krylov, block)
 
 
 def ritz_pairs(krylov: Krylov, n_pairs: int) -> RitzPairs:
@@ -198,12 +209,14 @@ def largest_eigenpairs(
         if _converged(pairs, n_pairs, tolerance):
             return pairs, krylov
         block = next_block(krylov)
-        if block.shape[1] == 0:  # the basis spans an invariant subspace: nothing is left to find
+        if block.shape[1] == 0:  # the basis spans an invariant subspace: look outside it
+            block = fresh_block(krylov)
+        if block.shape[1] == 0:
             return pairs, krylov
         if krylov.passes >= max_passes:
             raise NotConvergedError(
-                f"the largest residual is {pairs.residuals.max():.1e} after {krylov.passes} passes, "
-                f"and must be at most {tolerance:.1e}"
+                f"{len(pairs.values)} of {n_pairs} pairs, the largest residual {pairs.residuals.max():.1e}, after "
+                f"{krylov.passes} passes; it must be at most {tolerance:.1e} of the largest eigenvalue"
             )
         krylov = extend(krylov, block, matmat(block))
 

@@ -41,13 +41,6 @@ def median_from(inside: Array, below: int, total: int) -> float | None:
     return float(np.mean(middle, dtype=np.float64))
 
 
-def symmetric(tile: Array) -> Array:
-    """A tile of the diagonal made exactly symmetric, with an exact zero diagonal."""
-    tile = (tile + tile.T) / 2
-    np.fill_diagonal(tile, 0)
-    return tile
-
-
 def median_between(blocks: Sequence[kernel.Block]) -> float:
     """Median distance over all pairs of frames of some small blocks."""
     distances = []

@@ -31,6 +31,8 @@ def folds(n: int, n_folds: int) -> list[tuple[Booleans, Booleans]]:
     >>> [held_out.astype(int).tolist() for _, held_out in folds(4, 2)]
     [[1, 1, 0, 0], [0, 0, 1, 1]]
     """
+    if n_folds < 2:
+        raise ValueError(f"folds: there must be at least 2, to learn from one and read another; got {n_folds}")
     number = np.arange(n) * n_folds // n
     return [(number != fold, number == fold) for fold in range(n_folds)]
 
@@ -45,7 +47,7 @@ def linear_readout(estimate: Floats, truth: Floats, n_folds: int = 0) -> Floats:
     truth
         Shape (n, k).
     n_folds
-        0 fits and reads on the same frames, as the paper does; otherwise every contiguous block is
+        0 fits and reads on the same frames, as the paper does; 2 or more: every contiguous block is
         read with weights that were fitted on the others.
 
     Returns
@@ -81,7 +83,7 @@ def correlation(reading: Floats, truth: Floats) -> Floats:
 def nrmse_db(reading: Floats, truth: Floats) -> Floats:
     r"""Error :math:`20 \log_{10} (\mathrm{rms}(\text{error}) / \mathrm{std}(\text{truth}))`, shape (k,), dB.
 
-    0 dB is as good as the mean; lower is better; minus infinity is exact.
+    0 dB is as good as the mean; lower is better; minus infinity is exact. A constant truth has NaN.
 
     Examples
     --------
@@ -89,8 +91,9 @@ def nrmse_db(reading: Floats, truth: Floats) -> Floats:
     array([-20.])
     """
     error = np.sqrt(np.mean(np.square(truth - reading), axis=0))
+    deviation = truth.std(axis=0)
     with np.errstate(divide="ignore"):
-        return 20 * np.log10(error / truth.std(axis=0))
+        return 20 * np.log10(np.divide(error, deviation, out=np.full(error.shape, np.nan), where=deviation > 0))
 
 
 def neighbour_readout(estimate: Floats, labels: Integers, n_folds: int = 5, n_neighbours: int = 5) -> Integers:

@@ -51,4 +51,4 @@ def stft_magnitude(samples: Array, frame: int, hop: int | None = None, window: s
     frames = frame_view(samples, frame, hop or frame)
     tapered = np.moveaxis(frames, 1, -1) * get_window(window, frame)
     spectra = np.abs(fft.rfft(tapered, axis=-1))
-    return spectra.reshape(len(frames), -1).astype(np.float64, copy=False)
+    return spectra.reshape(len(frames), samples.shape[1] * (frame // 2 + 1)).astype(np.float64, copy=False)

@@ -79,5 +79,5 @@ def test_median_between__is_the_median_over_all_pairs(data, rng, n):
 
 def test_symmetric__mean_of_both_and_zero_diagonal():
     tile = np.array([[1e-9, 1.0], [3.0, 1e-9]])
-    assert_array_equal(scale.symmetric(tile), [[0, 2], [2, 0]])
+    assert_array_equal(kernel.symmetric(tile), [[0, 2], [2, 0]])
     assert tile[0, 0] == 1e-9

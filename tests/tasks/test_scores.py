@@ -51,7 +51,12 @@ def test_linear_readout__constant_estimate_reads_the_mean():
     assert_allclose(linear_readout(np.ones((3, 2)), truth), np.full((3, 1), 3.0))
 
 
-@given(st.integers(1, 60), st.integers(1, 10))
+def test_folds__one_block_has_nothing_to_learn_from():
+    with pytest.raises(ValueError, match="at least 2"):
+        folds(10, 1)
+
+
+@given(st.integers(1, 60), st.integers(2, 10))
 def test_folds__partition_into_contiguous_blocks(n, n_folds):
     parts = folds(n, n_folds)
     assert_array_equal(sum(held_out.astype(int) for _, held_out in parts), np.ones(n))

@@ -1,7 +1,6 @@
 """Short-time Fourier magnitudes of one block."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -41,6 +40,5 @@ def test_stft__silence_is_zero():
     assert not stft_magnitude(np.zeros((20, 2)), 5).any()
 
 
-@pytest.mark.xfail(reason="a block shorter than a frame cannot be reshaped", raises=ValueError)
 def test_stft__no_whole_frame_is_no_frame():
     assert stft_magnitude(np.zeros((3, 2)), 4).shape == (0, 6)
