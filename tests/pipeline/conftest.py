@@ -1,4 +1,4 @@
-"""Fixtures of the graph layer: graphs run in this thread unless a test says otherwise."""
+"""Fixtures of the graph layer."""
 
 import contextlib
 
@@ -9,9 +9,9 @@ import xarray as xr
 from strategies import smooth_motion
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _in_this_thread():
-    """The synchronous scheduler is the fastest for small graphs."""
+@pytest.fixture(scope="module")
+def in_this_thread():
+    """The synchronous scheduler, the fastest for small graphs."""
     with dask.config.set(scheduler="synchronous"):
         yield
 

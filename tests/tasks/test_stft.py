@@ -1,6 +1,7 @@
 """Short-time Fourier magnitudes of one block."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose

@@ -1,0 +1,99 @@
+"""Where things are cut, as tables."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import chunkings
+
+from manifold_observer.pipeline import plan
+from manifold_observer.pipeline.plan import FrameRun
+from reference import dense
+
+
+@pytest.mark.parametrize(
+    ("segments", "frame", "hop", "runs", "unused"),
+    [
+        ([(0, 7)], 3, 3, [FrameRun(0, 0, 2)], 1),
+        ([(0, 7)], 3, 1, [FrameRun(0, 0, 5)], 0),
+        ([(0, 7)], 3, 5, [FrameRun(0, 0, 1)], 4),  # the samples from 3 on
+        ([(0, 8)], 3, 5, [FrameRun(0, 0, 2)], 0),
+        ([(0, 7), (7, 9), (9, 12)], 3, 3, [FrameRun(0, 0, 2), FrameRun(2, 9, 1)], 3),
+        ([(0, 2)], 3, 3, [], 2),
+        ([(0, 3)], 3, 3, [FrameRun(0, 0, 1)], 0),
+        ([(0, 0)], 1, 1, [], 0),
+    ],
+)
+def test_frame_runs__table(segments, frame, hop, runs, unused):
+    assert plan.frame_runs(segments, frame, hop, 1) == runs
+    assert plan.unused_samples(segments, frame, hop) == unused
+
+
+def test_frame_runs__a_task_reads_about_its_bytes(monkeypatch):
+    monkeypatch.setattr(plan, "FEATURE_TASK_BYTES", 8 * 2 * 10 * 3)  # two channels, three frames of 10
+    runs = plan.frame_runs([(0, 75)], 10, 10, 2)
+    assert [run.n_frames for run in runs] == [3, 3, 1]
+    assert [run.samples(10, 10) for run in runs] == [(0, 30), (30, 60), (60, 70)]
+
+
+@given(st.integers(1, 60).flatmap(chunkings), st.integers(1, 9), st.integers(1, 9))
+def test_frame_runs__frames_follow_each_other_within_their_segment(lengths, frame, hop):
+    stops = np.cumsum(lengths).tolist()
+    segments = [(stop - length, stop) for stop, length in zip(stops, lengths, strict=True)]
+    firsts = [
+        (run.segment, run.first_sample + k * hop)
+        for run in plan.frame_runs(segments, frame, hop, 1)
+        for k in range(run.n_frames)
+    ]
+    expected = [(k, first) for k, (start, stop) in enumerate(segments) for first in range(start, stop - frame + 1, hop)]
+    assert firsts == expected
+
+
+@pytest.mark.parametrize(
+    ("segment", "spans", "restarts"),
+    [
+        ([], [], []),
+        ([3], [(0, 1)], [True]),
+        ([0, 0, 0], [(0, 3)], [True, False, False]),
+        ([0, 0, 3, 1, 1], [(0, 2), (2, 3), (3, 5)], [True, False, True, True, False]),
+    ],
+)
+def test_segments__table(segment, spans, restarts):
+    assert plan.segment_spans(np.array(segment, np.int64)) == spans
+    assert plan.restarts(np.array(segment, np.int64)).tolist() == restarts
+
+
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=3), st.integers(2, 8))
+def test_window_starts__equal_the_reference(extra, window):
+    segment = np.repeat(np.arange(len(extra)), [window + more for more in extra])
+    expected = [members[0] for members in dense.windows(segment, window)]
+    assert plan.window_starts(segment, window).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("n", "size", "spans"),
+    [(5, 2, [(0, 2), (2, 4), (4, 5)]), (4, 2, [(0, 2), (2, 4)]), (1, 9, [(0, 1)]), (0, 3, [])],
+)
+def test_blocks__table(n, size, spans):
+    assert plan.blocks(n, size) == spans
+
+
+@pytest.mark.parametrize(("n", "size"), [(3, 512), (8192, 512), (8193, 2048), (10**6, 2048)])
+def test_tile_size__depends_on_the_number_of_frames_alone(n, size):
+    assert plan.tile_size(n) == size
+
+
+@pytest.mark.parametrize(
+    ("n_blocks", "tile_bytes", "sizes"),
+    [
+        (1, 2**20, [1]),
+        (2, 2**24, [2, 1]),
+        (4, 2**20, [5, 5]),  # all would fit into one panel, but two keep two workers busy
+        (8, 2**24, [2] * 18),
+        (8, 2**26, [1] * 36),
+    ],
+)
+def test_panels__table(n_blocks, tile_bytes, sizes):
+    dealt = plan.panels(n_blocks, tile_bytes)
+    assert [len(panel) for panel in dealt] == sizes
+    assert [pair for panel in dealt for pair in panel] == [(i, j) for i in range(n_blocks) for j in range(i, n_blocks)]
