@@ -18,24 +18,24 @@ from .config import EmbedConfig
 from .graph import Progress, compute, persist, task
 from .plan import Span, blocks, segment_spans, window_starts
 
-# Frames up to this size are kept in memory, so that a lazy feature graph runs once.
+# Frames up to the first size are brought here and sent along with the tasks; up to the second they are
+# kept on the workers, so that a lazy feature graph runs once; beyond it they are read anew.
+_HERE_BYTES = 2**23
 _KEEP_BYTES = 2**28
 # A largest covariance eigenvalue below this share of the total variance is rounding.
 _ZERO_VARIANCE = 1e-14
-_PROBE_FRAMES = 192
-# A form that needs this many times the multiplications of the best is not worth timing.
-_HOPELESS = 8
-# Speed of a form against the quadratic one's plain product, for the same multiplications.
-_SPEED = {"quadratic": 1.0, "factor": 0.6, "window": 0.4}
+_PROBE_FRAMES = 128
+# A form that costs this many times the best is not worth timing.
+_HOPELESS = 3
 _MARGIN = 0.5
 
 
 class Table(NamedTuple):
-    """Frames at the door: data (N, p) in Dask, segment of every frame, given covariances or None."""
+    """Frames at the door: data (N, p), segment of every frame, given covariances or None."""
 
-    data: da.Array
+    data: da.Array | NDArray[Any]
     segment: NDArray[np.int64]
-    covariance: da.Array | None
+    covariance: da.Array | NDArray[Any] | None
 
     @property
     def n_frames(self) -> int:
@@ -81,14 +81,14 @@ def table(frames: xr.DataArray, covariance: xr.DataArray | None, window: int) ->
     segment = np.asarray(frames["segment"].values) if "segment" in frames.coords else np.zeros(n, np.int64)
     if covariance is None:
         _check_windows(segment, window)
-        return Table(_dask(frames), segment, None)
+        return Table(_data(frames), segment, None)
     p = frames.sizes["feature"]
     if covariance.dims != ("frame", "feature", "feature_1") or covariance.shape != (n, p, p):
         raise ValueError(
             "embed: covariance must have dims (frame, feature, feature_1) and shape "
             f"{(n, p, p)}; got {covariance.dims} and {covariance.shape}."
         )
-    return Table(_dask(frames), segment, _dask(covariance))
+    return Table(_data(frames), segment, _data(covariance))
 
 
 def check_moments(table: Table, progress: Progress) -> tuple[Table, moments.Moments]:
@@ -101,8 +101,7 @@ def check_moments(table: Table, progress: Progress) -> tuple[Table, moments.Mome
     ValueError
         A frame holds NaN or infinity, or all frames are equal.
     """
-    if table.data.nbytes <= _KEEP_BYTES:
-        table = table._replace(data=table.data.persist())
+    table = _nearer(table)
     spans = blocks(table.n_frames, max(1, 2**25 // (8 * table.n_features)))
     parts = [task(_moments, _rows(table.data, span), span[0]) for span in spans]
     total = moments.combine(compute(parts, "frames", progress))
@@ -112,6 +111,15 @@ def check_moments(table: Table, progress: Progress) -> tuple[Table, moments.Mome
             "Check the recording (a dead channel?) and the features."
         )
     return table, total
+
+
+def _nearer(table: Table) -> Table:
+    """Bring small frames here, keep larger ones on the workers, leave the largest where they are."""
+    if isinstance(table.data, np.ndarray) or table.data.nbytes > _KEEP_BYTES:
+        return table
+    if table.data.nbytes <= _HERE_BYTES:
+        return table._replace(data=compute([table.data])[0])
+    return table._replace(data=table.data.persist())
 
 
 def pseudo_inverse(config: EmbedConfig, total: moments.Moments) -> PseudoInverse:
@@ -124,10 +132,10 @@ def probe(table: Table, metric: geometry.Metric, mean: NDArray[np.float64], form
     """Time a small tile in every form that is not hopeless, where the frames are; it computes."""
     n = min(_PROBE_FRAMES, table.n_frames)
     middle = (table.n_frames - n) // 2
-    rows, columns = ((first, first + n) for first in (0, middle))
-    slabs = [_slab(table, span, metric.window, mean) for span in (rows, columns)]
+    spans = [(first, first + n) for first in (0, middle)]
+    parts = [_part(table, span, metric.window) for span in spans]
     forms = _candidates(table, metric) if form == "auto" else [form]
-    return compute([task(_probe, *slabs, metric, forms, rows, columns)])[0]
+    return compute([task(_probe, mean, parts, metric, forms, spans)])[0]
 
 
 def fastest(seconds: dict[str, float]) -> str:
@@ -156,12 +164,12 @@ def make_blocks(
     ValueError
         Frames whose local covariance is zero or not finite, named.
     """
-    made = [task(_block, _slab(table, span, metric.window, mean), metric, form, dtype, span) for span in spans]
+    made = [task(_block, mean, _part(table, span, metric.window), metric, form, dtype, span) for span in spans]
     return persist(made, "covariances", progress)
 
 
-def rows_of(table: Table, span: Span) -> Delayed:
-    """Frames of a span as one delayed NumPy array."""
+def rows_of(table: Table, span: Span) -> Delayed | NDArray[Any]:
+    """Frames of a span as one NumPy array, delayed unless they are here."""
     return _rows(table.data, span)
 
 
@@ -176,27 +184,39 @@ def _check_windows(segment: NDArray[np.int64], window: int) -> None:
             )
 
 
-def _dask(array: xr.DataArray) -> da.Array:
-    """The data as a Dask array."""
-    return array.data if array.chunks else array.chunk().data
+def _data(array: xr.DataArray) -> da.Array | NDArray[Any]:
+    """The data, in Dask unless they are small and here."""
+    if array.chunks or array.nbytes <= _HERE_BYTES:
+        return array.data if array.chunks else np.asarray(array.values)
+    return array.chunk().data
 
 
-def _rows(data: da.Array, span: Span) -> Delayed:
-    """Rows of a Dask array as one delayed NumPy array, all other axes whole."""
+def _rows(data: da.Array | NDArray[Any], span: Span) -> Delayed | NDArray[Any]:
+    """Rows as one NumPy array, all other axes whole; delayed where the data are."""
+    if isinstance(data, np.ndarray):
+        return data[span[0] : span[1]]
     part = data[span[0] : span[1]].rechunk(-1)
     return part.to_delayed().ravel()[0]
 
 
-def _slab(table: Table, span: Span, window: int, mean: NDArray[np.float64]) -> Delayed:
-    """Frames of a span with the halo of their windows, centred."""
+class _Part(NamedTuple):
+    """What a slab is made from: frames with halo (maybe delayed), rows, starts, covariances or None."""
+
+    frames: Delayed | NDArray[Any]
+    rows: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    covariance: Delayed | NDArray[Any] | None
+
+
+def _part(table: Table, span: Span, window: int) -> _Part:
+    """Frames of a span with the halo of their windows."""
     start, stop = span
     if table.covariance is not None:
         rows = np.arange(stop - start)
-        return task(_centred, _rows(table.data, span), mean, rows, rows, _rows(table.covariance, span))
+        return _Part(_rows(table.data, span), rows, rows, _rows(table.covariance, span))
     starts = window_starts(table.segment, window)[start:stop]
     low, high = min(int(starts[0]), start), max(int(starts[-1]) + window, stop)
-    frames = _rows(table.data, (low, high))
-    return task(_centred, frames, mean, np.arange(start, stop) - low, starts - low, None)
+    return _Part(_rows(table.data, (low, high)), np.arange(start, stop) - low, starts - low, None)
 
 
 def _candidates(table: Table, metric: geometry.Metric) -> list[str]:
@@ -205,7 +225,7 @@ def _candidates(table: Table, metric: geometry.Metric) -> list[str]:
     most = p if table.covariance is not None else min(p, metric.window - 1)
     rank = min(metric.inverse.rank or most, most)
     forms = [form for form in geometry.FORMS if form != "window" or table.covariance is None]
-    costs = {form: geometry.multiplications(form, p, rank, metric.window) / _SPEED[form] for form in forms}
+    costs = {form: geometry.cost(form, p, rank, metric.window) for form in forms}
     return sorted((form for form in forms if costs[form] <= _HOPELESS * min(costs.values())), key=costs.__getitem__)
 
 
@@ -221,40 +241,31 @@ def _moments(frames: NDArray[np.float64], first: int) -> moments.Moments:
         ) from None
 
 
-def _centred(
-    frames: NDArray[Any],
-    mean: NDArray[np.float64],
-    rows: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    covariance: NDArray[Any] | None,
-) -> geometry.Slab:
-    """One slab."""
-    exact = None if covariance is None else np.asarray(covariance, np.float64)
-    return geometry.Slab(np.asarray(frames, np.float64) - mean, rows, starts, exact)
+def _slab(mean: NDArray[np.float64], part: _Part) -> geometry.Slab:
+    """Slab of centred frames, within a task."""
+    exact = None if part.covariance is None else np.asarray(part.covariance, np.float64)
+    return geometry.Slab(np.asarray(part.frames, np.float64) - mean, part.rows, part.starts, exact)
 
 
-def _block(slab: geometry.Slab, metric: geometry.Metric, form: str, dtype: str, span: Span) -> Block:
+def _block(mean: NDArray[np.float64], part: _Part, metric: geometry.Metric, form: str, dtype: str, span: Span) -> Block:
     """One block; a degenerate covariance is told with the frames it belongs to."""
     try:
-        return geometry.build_block(slab, metric, form, dtype)
+        return geometry.build_block(_slab(mean, part), metric, form, dtype)
     except DegenerateCovarianceError as error:
         raise _degenerate(error, metric, span) from None
 
 
 def _probe(
-    rows: geometry.Slab,
-    columns: geometry.Slab,
-    metric: geometry.Metric,
-    forms: list[str],
-    row_span: Span,
-    column_span: Span,
+    mean: NDArray[np.float64], parts: list[_Part], metric: geometry.Metric, forms: list[str], spans: list[Span]
 ) -> geometry.Probe:
     """One timed tile a form."""
-    for slab, span in ((rows, row_span), (columns, column_span)):
+    slabs = [_slab(mean, part) for part in parts]
+    for slab, span in zip(slabs, spans, strict=True):
         try:
             geometry.build_block(slab, metric, forms[0])
         except DegenerateCovarianceError as error:
             raise _degenerate(error, metric, span) from None
+    rows, columns = slabs
     return geometry.probe(rows, columns, metric, forms)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import dask
 from distributed import Client, LocalCluster, WorkerPlugin
 from threadpoolctl import threadpool_limits
 
@@ -53,6 +54,7 @@ def connect(cluster: str = "local", *, n_workers: int | None = None) -> Iterator
         return
     workers = n_workers or len(os.sched_getaffinity(0))
     with (
+        dask.config.set({"distributed.worker.profile.enabled": False}),  # it doubles the cost of small tasks
         LocalCluster(
             n_workers=workers,
             threads_per_worker=1,

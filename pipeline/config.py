@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 METHODS = ("auto", "exact", "landmarks")
 PRECISIONS = ("auto", "float32", "float64")
 FORMS = ("auto", "quadratic", "factor", "window")
-HOMES = ("auto", "resident", "recomputed", "disk")
+HOMES = ("auto", "local", "resident", "recomputed", "disk")
 GAINS = ("paper", "unit")
 STEPS = ("exact", "euler")
 RATES = ("step", "generator")
@@ -44,11 +44,11 @@ class EmbedConfig:
     form: str = "auto"
     """Form of the distance: "quadratic", "factor", "window", or "auto" by a timed probe."""
     home: str = "auto"
-    """Where tiles live: "resident", "recomputed", "disk", or "auto" by memory."""
+    """Where tiles live: "local", "resident", "recomputed", "disk", or "auto" by memory."""
     tile: int | None = None
     """Frames on the side of a tile; None chooses by the number of frames."""
     residual_tolerance: float | None = None
-    """Largest residual of an eigenpair; None takes 1e-9 with resident tiles, else 1e-4."""
+    """Largest residual of an eigenpair; None chooses by the tiles' home."""
     max_passes: int = 60
     """Products with the kernel matrix at most."""
     seed: int = 0

@@ -28,6 +28,7 @@ from .kernel import (
     disk_product,
     distance_panels,
     find_scale,
+    local_product,
     recomputed_product,
     resident_product,
     tiling,
@@ -46,7 +47,7 @@ _FLOAT32_SHARE = 2e-5
 # A first eigenvalue above this follows single frames or pieces, not a slow coordinate.
 _FROZEN = 0.98
 # Largest residual, by where the tiles are: passes over recomputed tiles are dear.
-_TOLERANCES = {"resident": 1e-9, "disk": 1e-4, "recomputed": 1e-4}
+_TOLERANCES = {"local": 1e-10, "resident": 1e-9, "disk": 1e-4, "recomputed": 1e-4}
 
 
 def embed(
@@ -118,13 +119,14 @@ def embed(
         Form of the distance: ``"quadratic"``, ``"factor"``, ``"window"``, or ``"auto"`` by a timed probe.
         All are exact; they differ in rounding.
     home
-        Where the tiles of the kernel live: ``"resident"`` on the workers, ``"recomputed"`` in every pass,
-        ``"disk"``, or ``"auto"``: resident where they fit into half of the workers' memory.
+        Where the tiles of the kernel live: ``"local"`` (here, for the smallest), ``"resident"`` on the
+        workers, ``"recomputed"`` in every pass, ``"disk"``, or ``"auto"``: local up to 64 MB, resident
+        where they fit into half of the workers' memory, else recomputed.
     tile
         Frames on the side of a tile; chosen by the number of frames when absent.
     residual_tolerance
-        Largest residual of an eigenpair, relative to the largest eigenvalue; by default 1e-9 with
-        resident tiles, else 1e-4.
+        Largest residual of an eigenpair, relative to the largest eigenvalue; by default 1e-10
+        with local tiles, 1e-9 with resident ones, else 1e-4.
     max_passes
         Products with the kernel matrix at most.
     progress
@@ -210,7 +212,9 @@ def _embed(rows: Table, config: EmbedConfig, progress: Progress) -> xr.Dataset:
     made = make_blocks(rows, metric, total.mean, spans, form, dtype, progress)
     tiles = tiling(made, spans, itemsize)
     distances = distance_panels(tiles)
-    keep_distances = home == "resident" and isinstance(config.epsilon, str) and rows.n_frames <= EXACT_MEDIAN_FRAMES
+    keep_distances = (
+        home in ("local", "resident") and isinstance(config.epsilon, str) and rows.n_frames <= EXACT_MEDIAN_FRAMES
+    )
     if keep_distances:
         distances = persist(distances, "distances", progress)
     scale, scale_attrs = find_scale(tiles, distances, config, progress)
@@ -229,7 +233,9 @@ def _embed(rows: Table, config: EmbedConfig, progress: Progress) -> xr.Dataset:
 @contextmanager
 def _product(home: str, tiles: Tiling, distances: list[Delayed], scale: Scale, progress: Progress) -> Iterator[MatMat]:
     """Product with the kernel, its tiles in the home that was chosen; what lies on disk is gone at the end."""
-    if home == "resident":
+    if home == "local":
+        yield local_product(tiles, distances, scale, progress)
+    elif home == "resident":
         yield resident_product(tiles, distances, scale, progress)
     elif home == "recomputed":
         yield recomputed_product(tiles, scale)

@@ -374,7 +374,8 @@ def _compute_run(
     try:
         return compute(samples, frame=length, hop=stride)
     except histogram_task.OutsideEdgesError as error:
-        remedy = "Give wider edges=, or outside='clip'."
+        wider = "Give wider edges=, or outside='clip'."
+        remedy = wider if "edges" in str(error) else "Cut the stretch out of the recording."
         raise ValueError(f"histogram: {error}, in samples {start} .. {start + len(samples)}. {remedy}") from None
     except log_rms_task.SilentFrameError as error:
         remedy = "Give the smallest level that counts, as in floor=1e-6."

@@ -43,8 +43,8 @@ def persist(items: Sequence[Delayed], stage: str, progress: Progress = silent) -
 
     Returns
     -------
-    Delayed values that are computed already. On a cluster they are futures: a lost worker's are made
-    again from the graph.
+    Delayed values that are computed already, or are being computed where nobody watches the progress. On
+    a cluster they are futures: a lost worker's are made again from the graph.
 
     Raises
     ------
@@ -54,7 +54,8 @@ def persist(items: Sequence[Delayed], stage: str, progress: Progress = silent) -
     progress(stage, 0, len(items))
     with _ticking(stage, len(items), {item.key for item in items}, progress):
         kept = list(dask.persist(*items))
-    _wait(kept, stage, progress)
+    if progress is not silent:
+        _wait(kept, stage, progress)
     progress(stage, len(items), len(items))
     return kept
 

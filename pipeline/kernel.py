@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import dask
 import numpy as np
@@ -28,6 +28,8 @@ Tile = NDArray[np.floating]
 MatMat = Callable[[Floats], Floats]
 # Frames among which the median distance is taken where there are too many for all pairs.
 _SAMPLE_FRAMES = 2048
+# Panels up to which vectors travel with the panels' tasks: a task of their own costs more than the copies.
+_FEW_PANELS = 16
 
 Attrs = dict[str, int | float | str]
 
@@ -54,7 +56,7 @@ class Tiling(NamedTuple):
         offsets = np.cumsum([0, *lengths]).tolist()
         return [(offsets[i], offsets[j]) for i, j in plan.tiles]
 
-    def of(self, plan: PanelPlan, values: Floats) -> Floats:
+    def of(self, plan: PanelPlan, values: NDArray[Any]) -> NDArray[Any]:
         """The panel's own rows of an array over all frames."""
         return np.concatenate([values[start:stop] for start, stop in self.rows(plan)])
 
@@ -104,6 +106,19 @@ def find_scale(tiles: Tiling, distances: list[Delayed], config: EmbedConfig, pro
             "equal. Give epsilon='local', or a number."
         )
     return Scale(config.epsilon_factor * median), attrs
+
+
+def local_product(tiles: Tiling, distances: list[Delayed], scale: Scale, progress: Progress) -> MatMat:
+    """Product with a small kernel that is brought here whole: a pass over it costs less than asking for one."""
+    made = [
+        task(_affinities, part, _own_scale(tiles, plan, scale))
+        for part, plan in zip(distances, tiles.panels, strict=True)
+    ]
+    n = tiles.n_frames
+    matrix = np.empty((n, n))
+    for part, plan in zip(compute(made, "kernel", progress), tiles.panels, strict=True):
+        panel.assemble(matrix, part.tiles, part.spans, tiles.of(plan, np.arange(n)))
+    return lambda x: matrix @ x
 
 
 def resident_product(tiles: Tiling, distances: list[Delayed], scale: Scale, progress: Progress) -> MatMat:

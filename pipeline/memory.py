@@ -7,10 +7,12 @@ import sys
 
 # Share of the memory that tiles may fill: beyond it a cluster spills, which is slower than recomputing.
 _SHARE = 0.5
+LOCAL_BYTES = 2**26
+"""Tiles up to this size are brought to the caller: a pass over them costs less than a round trip."""
 
 
 def choose_home(n_frames: int, itemsize: int, wanted: str) -> str:
-    """Where the tiles of a kernel live: resident where they fit, else recomputed in every pass.
+    """Where the tiles of a kernel live: local when small, resident where they fit, else recomputed in every pass.
 
     Parameters
     ----------
@@ -23,13 +25,15 @@ def choose_home(n_frames: int, itemsize: int, wanted: str) -> str:
 
     Returns
     -------
-    ``"resident"``, ``"recomputed"`` or ``"disk"``.
+    ``"local"``, ``"resident"``, ``"recomputed"`` or ``"disk"``.
 
     Raises
     ------
     ValueError
         Resident tiles were asked for and do not fit; with the bytes on both sides, and what would fit.
     """
+    if wanted == "local" or (wanted == "auto" and tile_bytes(n_frames, itemsize) <= LOCAL_BYTES):
+        return "local"
     needed, there = tile_bytes(n_frames, itemsize), int(_SHARE * worker_memory())
     if needed <= there:
         return "resident" if wanted == "auto" else wanted

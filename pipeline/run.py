@@ -17,7 +17,7 @@ from .join import join_frames
 from .observer import observe
 from .progress import Stages
 from .recording import open_recording
-from .store import open_group, start, write_group, writing
+from .store import is_complete, open_group, start, write_group, writing
 
 
 @dataclass(frozen=True)
@@ -165,13 +165,16 @@ def open_result(out: Path) -> xr.DataTree:
 
     Raises
     ------
+    FileNotFoundError
+        There is nothing at ``out``.
     ValueError
         The result is not complete.
     """
-    tree = xr.open_datatree(out, engine="zarr", chunks={})
-    if not tree.attrs.get("complete", False):
-        raise ValueError(f"open_result: {out} was not finished. Run the same command again.")
-    return tree
+    if not out.exists():
+        raise FileNotFoundError(f"open_result: {out} does not exist. Check the path.")
+    if not is_complete(out):
+        raise ValueError(f"open_result: {out} is no result, or was not finished. Run the same command again.")
+    return xr.open_datatree(out, engine="zarr", chunks={})
 
 
 def read_embedding(out: Path) -> xr.Dataset:

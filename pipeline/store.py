@@ -70,7 +70,8 @@ def start(folder: Path, attrs: dict[str, Any]) -> None:
         Settings and sources.
     """
     root = xr.Dataset(attrs={_MARK: version("manifold-observer"), "complete": False, **attrs})
-    root.to_zarr(folder, mode="w", zarr_format=3, consolidated=False)
+    # Not mode="w": that makes the folder anew, without the lock on it.
+    root.to_zarr(folder, mode="a", zarr_format=3, consolidated=False)
 
 
 def write_group(folder: Path, name: str, dataset: xr.Dataset) -> xr.Dataset:
@@ -130,12 +131,22 @@ def _check_place(out: Path, inputs: Sequence[Path], overwrite: bool) -> None:
         )
 
 
+def is_complete(out: Path) -> bool:
+    """Whether a place holds a result that was written to its end."""
+    return bool(_attrs(out).get("complete", False))
+
+
 def _is_result(out: Path) -> bool:
     """Whether a place holds a result of this project."""
+    return _MARK in _attrs(out)
+
+
+def _attrs(out: Path) -> dict[str, Any]:
+    """Attributes of the root of a result; none where there is no Zarr group."""
     try:
-        return _MARK in zarr.open_group(out, mode="r").attrs
+        return zarr.open_group(out, mode="r").attrs.asdict()
     except (OSError, ValueError, KeyError):
-        return False
+        return {}
 
 
 @contextmanager

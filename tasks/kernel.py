@@ -19,7 +19,9 @@ from numpy.typing import DTypeLike
 from manifold_observer.tasks.arrays import Array, Floats, Integers
 
 # Bytes of the intermediate product of the factor and window forms: about one second-level cache.
-_SCRATCH_BYTES = 2**21
+_SCRATCH_BYTES = 2**20
+# Windows that the window form multiplies together.
+_BAND = 8
 
 
 class QuadraticBlock(NamedTuple):
@@ -292,10 +294,13 @@ def _factor_side(rows: FactorBlock, columns: FactorBlock) -> Array:
     """``|U_i^T z_j - U_i^T z_i|^2``, a few rows at a time so that the product stays in cache."""
     m, r, p = rows.factors.shape
     tile = np.empty((m, len(columns.frames)), rows.factors.dtype)
-    step = _rows_at_a_time(r * tile.shape[1] * tile.itemsize)
+    n = tile.shape[1]
+    step = _rows_at_a_time(r * n * tile.itemsize)
+    buffer = np.empty((step * r, n), tile.dtype)
     for first in range(0, m, step):
-        some = slice(first, first + step)
-        images = (rows.factors[some].reshape(-1, p) @ columns.frames.T).reshape(-1, r, tile.shape[1])
+        some = slice(first, min(first + step, m))
+        stacked = rows.factors[some].reshape(-1, p)
+        images = np.matmul(stacked, columns.frames.T, out=buffer[: len(stacked)]).reshape(-1, r, n)
         images -= rows.images[some, :, None]
         np.einsum("irn,irn->in", images, images, out=tile[some])
     return tile
@@ -314,20 +319,33 @@ def _window_tile(rows: WindowBlock, columns: WindowBlock) -> Array:
 
 
 def _window_side(rows: WindowBlock, columns: WindowBlock) -> Array:
-    """``sign_i |A_i (W_i z_j - W_i z_i)|^2`` from one Gram tile that all windows share."""
-    m, r, window = rows.mixing.shape
+    """``sign_i |A_i (W_i z_j - W_i z_i)|^2`` from one Gram tile that all windows share.
+
+    Neighbours' windows overlap: a few are multiplied together, as one band of mixing matrices.
+    """
+    m, r, _ = rows.mixing.shape
     gram = rows.halo @ columns.halo[columns.rows].T
-    tile = np.empty((m, gram.shape[1]), gram.dtype)
-    windows = np.lib.stride_tricks.sliding_window_view(gram, window, axis=0)
-    step = _rows_at_a_time(r * gram.shape[1] * gram.itemsize)
-    for first in range(0, m, step):
-        some = slice(first, min(first + step, m))
-        products = [a @ windows[s].T for a, s in zip(rows.mixing[some], rows.starts[some], strict=True)]
-        images = np.stack(products)
+    n = gram.shape[1]
+    tile = np.empty((m, n), gram.dtype)
+    buffer = np.empty((_BAND * r, n), gram.dtype)
+    for first in range(0, m, _BAND):
+        some = slice(first, min(first + _BAND, m))
+        band, low = _band(rows.mixing[some], rows.starts[some])
+        images = np.matmul(band, gram[low : low + band.shape[1]], out=buffer[: len(band)]).reshape(-1, r, n)
         images -= rows.images[some, :, None]
         np.einsum("irn,irn->in", images, images, out=tile[some])
     tile *= rows.signs[:, None]
     return tile
+
+
+def _band(mixing: Array, starts: Integers) -> tuple[Array, int]:
+    """Mixing matrices of a few frames (k r, rows of the halo) side by side, and the first such row."""
+    k, r, window = mixing.shape
+    low = int(starts.min())
+    band = np.zeros((k, r, int(starts.max()) + window - low), mixing.dtype)
+    for number, start in enumerate(starts - low):
+        band[number, :, start : start + window] = mixing[number]
+    return band.reshape(k * r, -1), low
 
 
 def _rows_at_a_time(bytes_per_row: int) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from manifold_observer.tasks import kernel
-from manifold_observer.tasks.arrays import Array, Booleans, Floats
+from manifold_observer.tasks.arrays import Array, Booleans, Floats, Integers
 
 Span = tuple[int, int]
 # Numbers of a tile that are copied to float64 at a time (1 MB), and terms of a sum in single precision.
@@ -117,6 +117,36 @@ def _add_single_product(y: Floats, tile: Array, row: int, column: int, x: Floats
         return
     for first in range(0, m, _SHORT_SUM):
         y[column : column + n] += tile[first : first + _SHORT_SUM].T @ rows[first : first + _SHORT_SUM]
+
+
+def assemble(matrix: Floats, tiles: Sequence[Array], spans: Sequence[Span], rows: Integers) -> None:
+    """Put the tiles of one panel, and their mirror images, into the whole matrix.
+
+    Parameters
+    ----------
+    matrix
+        The whole, shape (n_frames, n_frames), written to.
+    tiles
+        Tiles of the panel.
+    spans
+        First row and first column of each in the panel's own rows.
+    rows
+        Row of the matrix for each of the panel's own rows; those of a tile follow each other.
+
+    Examples
+    --------
+    >>> whole = np.zeros((2, 2))
+    >>> assemble(whole, [np.array([[5.0]])], [(0, 1)], np.array([0, 1]))
+    >>> whole
+    array([[0., 5.],
+           [5., 0.]])
+    """
+    for tile, (row, column) in zip(tiles, spans, strict=True):
+        m, n = tile.shape
+        first, second = rows[row], rows[column]
+        matrix[first : first + m, second : second + n] = tile
+        if row != column:
+            matrix[second : second + n, first : first + m] = tile.T
 
 
 def nearest(tiles: Sequence[Array], spans: Sequence[Span], n_frames: int, k: int) -> Array:

@@ -1,5 +1,7 @@
 """Baselines equal the reference, side by side with the frames' labels."""
 
+import importlib
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -76,6 +78,7 @@ def test_baselines__fewer_features_than_modes_give_fewer_components():
 
 
 def test_baselines__features_too_wide_for_pca_are_refused(monkeypatch):
-    monkeypatch.setattr("manifold_observer.pipeline.baselines._MAX_FEATURES", P - 1)
+    module = importlib.import_module("manifold_observer.pipeline.baselines")
+    monkeypatch.setattr(module, "_MAX_FEATURES", P - 1)
     with pytest.raises(ValueError, match="features must be at most 3 for PCA; got 4"):
         mo.baselines(EMBEDDING, FRAMES)

@@ -83,17 +83,16 @@ def test_tile_size__depends_on_the_number_of_frames_alone(n, size):
     assert plan.tile_size(n) == size
 
 
-@pytest.mark.parametrize(
-    ("n_blocks", "tile_bytes", "sizes"),
-    [
-        (1, 2**20, [1]),
-        (2, 2**24, [2, 1]),
-        (4, 2**20, [5, 5]),  # all would fit into one panel, but two keep two workers busy
-        (8, 2**24, [2] * 18),
-        (8, 2**26, [1] * 36),
-    ],
-)
-def test_panels__table(n_blocks, tile_bytes, sizes):
+@pytest.mark.parametrize("n_blocks", [1, 2, 3, 8, 25, 70])
+@pytest.mark.parametrize("tile_bytes", [2**10, 2**20, 2**24, 2**27])
+def test_panels__hold_every_tile_of_the_upper_triangle_once(n_blocks, tile_bytes):
     dealt = plan.panels(n_blocks, tile_bytes)
-    assert [len(panel) for panel in dealt] == sizes
-    assert [pair for panel in dealt for pair in panel] == [(i, j) for i in range(n_blocks) for j in range(i, n_blocks)]
+    pairs = [(panel.blocks[i], panel.blocks[j]) for panel in dealt for i, j in panel.tiles]
+    assert sorted(pairs) == [(i, j) for i in range(n_blocks) for j in range(i, n_blocks)]
+
+
+@pytest.mark.parametrize(("n_blocks", "tile_bytes"), [(8, 2**24), (40, 2**20), (60, 2**20)])
+def test_panels__are_no_larger_than_a_task_may_hold(n_blocks, tile_bytes):
+    dealt = plan.panels(n_blocks, tile_bytes)
+    assert max(len(panel.tiles) for panel in dealt) * tile_bytes <= plan.PANEL_BYTES
+    assert len(dealt) > 1

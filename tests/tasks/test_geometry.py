@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from manifold_observer.tasks import geometry, kernel
 from manifold_observer.tasks.covariance import DegenerateCovarianceError, PseudoInverse
-from manifold_observer.tasks.geometry import Metric, Slab, build_block, multiplications, probe
+from manifold_observer.tasks.geometry import Metric, Slab, build_block, cost, probe
 from reference import dense
 from strategies import smooth_motion, spd
 
@@ -142,6 +142,6 @@ def test_probe__overflow_of_single_precision_is_not_taken_for_exact():
     assert not found.float32_error["quadratic"] < np.inf
 
 
-def test_multiplications__by_hand():
-    # p = 3: 2q = 4 * 5; 2 p r = 12; p + 2 w r = 3 + 20
-    assert [multiplications(form, 3, 2, 5) for form in geometry.FORMS] == [20, 12, 23]
+def test_cost__by_hand():
+    # p = 3, r = 2, w = 5: 4 * 5; 2 * 2 * (3 + 60); 3 + 2 * 2 * (5 + 60)
+    assert [cost(form, 3, 2, 5) for form in geometry.FORMS] == [20, 252, 263]
