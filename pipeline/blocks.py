@@ -133,7 +133,7 @@ def probe(table: Table, metric: geometry.Metric, mean: NDArray[np.float64], form
     n = min(_PROBE_FRAMES, table.n_frames)
     middle = (table.n_frames - n) // 2
     spans = [(first, first + n) for first in (0, middle)]
-    parts = [_part(table, span, metric.window) for span in spans]
+    parts = [part_of(table, span, metric.window) for span in spans]
     forms = _candidates(table, metric) if form == "auto" else [form]
     return compute([task(_probe, mean, parts, metric, forms, spans)])[0]
 
@@ -164,7 +164,7 @@ def make_blocks(
     ValueError
         Frames whose local covariance is zero or not finite, named.
     """
-    made = [task(_block, mean, _part(table, span, metric.window), metric, form, dtype, span) for span in spans]
+    made = [task(block_task, mean, part_of(table, span, metric.window), metric, form, dtype, span) for span in spans]
     return persist(made, "covariances", progress)
 
 
@@ -199,7 +199,7 @@ def _rows(data: da.Array | NDArray[Any], span: Span) -> Delayed | NDArray[Any]:
     return part.to_delayed().ravel()[0]
 
 
-class _Part(NamedTuple):
+class Part(NamedTuple):
     """What a slab is made from: frames with halo (maybe delayed), rows, starts, covariances or None."""
 
     frames: Delayed | NDArray[Any]
@@ -208,15 +208,25 @@ class _Part(NamedTuple):
     covariance: Delayed | NDArray[Any] | None
 
 
-def _part(table: Table, span: Span, window: int) -> _Part:
+def part_of(table: Table, span: Span, window: int, chosen: NDArray[np.int64] | None = None) -> Part:
+    """Frames of a span with the halo of their windows; with ``chosen``, only those of its frames have rows."""
+    whole = _part(table, span, window)
+    if chosen is None:
+        return whole
+    here = chosen - span[0]
+    covariance = None if whole.covariance is None else whole.covariance[here]
+    return whole._replace(rows=whole.rows[here], starts=whole.starts[here], covariance=covariance)
+
+
+def _part(table: Table, span: Span, window: int) -> Part:
     """Frames of a span with the halo of their windows."""
     start, stop = span
     if table.covariance is not None:
         rows = np.arange(stop - start)
-        return _Part(_rows(table.data, span), rows, rows, _rows(table.covariance, span))
+        return Part(_rows(table.data, span), rows, rows, _rows(table.covariance, span))
     starts = window_starts(table.segment, window)[start:stop]
     low, high = min(int(starts[0]), start), max(int(starts[-1]) + window, stop)
-    return _Part(_rows(table.data, (low, high)), np.arange(start, stop) - low, starts - low, None)
+    return Part(_rows(table.data, (low, high)), np.arange(start, stop) - low, starts - low, None)
 
 
 def _candidates(table: Table, metric: geometry.Metric) -> list[str]:
@@ -241,35 +251,37 @@ def _moments(frames: NDArray[np.float64], first: int) -> moments.Moments:
         ) from None
 
 
-def _slab(mean: NDArray[np.float64], part: _Part) -> geometry.Slab:
+def slab_of(mean: NDArray[np.float64], part: Part) -> geometry.Slab:
     """Slab of centred frames, within a task."""
     exact = None if part.covariance is None else np.asarray(part.covariance, np.float64)
     return geometry.Slab(np.asarray(part.frames, np.float64) - mean, part.rows, part.starts, exact)
 
 
-def _block(mean: NDArray[np.float64], part: _Part, metric: geometry.Metric, form: str, dtype: str, span: Span) -> Block:
+def block_task(
+    mean: NDArray[np.float64], part: Part, metric: geometry.Metric, form: str, dtype: str, span: Span
+) -> Block:
     """One block; a degenerate covariance is told with the frames it belongs to."""
     try:
-        return geometry.build_block(_slab(mean, part), metric, form, dtype)
+        return geometry.build_block(slab_of(mean, part), metric, form, dtype)
     except DegenerateCovarianceError as error:
-        raise _degenerate(error, metric, span) from None
+        raise degenerate(error, metric, span) from None
 
 
 def _probe(
-    mean: NDArray[np.float64], parts: list[_Part], metric: geometry.Metric, forms: list[str], spans: list[Span]
+    mean: NDArray[np.float64], parts: list[Part], metric: geometry.Metric, forms: list[str], spans: list[Span]
 ) -> geometry.Probe:
     """One timed tile a form."""
-    slabs = [_slab(mean, part) for part in parts]
+    slabs = [slab_of(mean, part) for part in parts]
     for slab, span in zip(slabs, spans, strict=True):
         try:
             geometry.build_block(slab, metric, forms[0])
         except DegenerateCovarianceError as error:
-            raise _degenerate(error, metric, span) from None
+            raise degenerate(error, metric, span) from None
     rows, columns = slabs
     return geometry.probe(rows, columns, metric, forms)
 
 
-def _degenerate(error: DegenerateCovarianceError, metric: geometry.Metric, span: Span) -> ValueError:
+def degenerate(error: DegenerateCovarianceError, metric: geometry.Metric, span: Span) -> ValueError:
     """The sentence for frames without a local covariance."""
     frames = span[0] + error.frames
     which = f"frame {frames[0]}" if len(frames) == 1 else f"frames {frames[0]} .. {frames[-1]} ({len(frames)})"

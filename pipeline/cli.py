@@ -149,13 +149,37 @@ class _Frame(click.ParamType[str | int]):
 @click.option("--epsilon", type=_Epsilon(), default="median", show_default=True, help="Scale of the kernel.")
 @click.option("--epsilon-factor", type=float, default=1.0, show_default=True, help="Factor on that scale.")
 @click.option("--alpha", type=float, default=0.0, show_default=True, help="Density normalisation, 0 to 1.")
-@click.option("--precision", type=click.Choice(["auto", "float32", "float64"]), default="auto", show_default=True)
+@click.option(
+    "--precision",
+    type=click.Choice(["auto", "float32", "float64"]),
+    default="auto",
+    show_default=True,
+    help="Of the distances.",
+)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of start vectors and samples.")
 @click.option("--gamma", type=float, default=0.85, show_default=True, help="Weight of the measurement, 0 <= g < 1.")
-@click.option("--gain", type=click.Choice(["paper", "unit"]), default="paper", show_default=True)
-@click.option("--step", type=click.Choice(["exact", "euler"]), default="exact", show_default=True)
+@click.option(
+    "--gain",
+    type=click.Choice(["paper", "unit"]),
+    default="paper",
+    show_default=True,
+    help="As printed, with the sign flipped, or settling to the measurement.",
+)
+@click.option(
+    "--step",
+    type=click.Choice(["exact", "euler"]),
+    default="exact",
+    show_default=True,
+    help="From one frame to the next: a zero-order hold, or Euler's rule.",
+)
 @click.option("--substeps", type=int, help="Euler steps a frame [default: enough to contract].")
-@click.option("--initial", type=click.Choice(["steady", "paper"]), default="steady", show_default=True)
+@click.option(
+    "--initial",
+    type=click.Choice(["steady", "paper"]),
+    default="steady",
+    show_default=True,
+    help="State before a segment: what the gain settles to, or the first coordinates.",
+)
 @_where
 def run_command(
     paths: tuple[Path, ...], cluster: str, workers: int | None, overwrite: bool, as_json: bool, **options: Any
@@ -196,10 +220,17 @@ def demo_group() -> None:
 
 @demo_group.command("sphere")
 @click.argument("out", required=False, type=click.Path(path_type=Path))
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the simulation.")
 @click.option("--drift-rate", "-c", type=float, default=0.008, show_default=True, help="Drift rate c of the angles.")
 @click.option("--noise", type=float, default=0.1, show_default=True, help="Rate of the sensors' dark counts.")
-@click.option("--samples", "n_samples", type=click.IntRange(1), default=240_000, show_default=True)
+@click.option(
+    "--samples",
+    "n_samples",
+    type=click.IntRange(1),
+    default=240_000,
+    show_default=True,
+    help="Length of the recording; a frame has 60.",
+)
 @_where
 def sphere_command(out: Path | None, **options: Any) -> None:
     """A point wanders over a sphere, seen by three counting sensors (section V-A of the paper)."""
@@ -208,8 +239,10 @@ def sphere_command(out: Path | None, **options: Any) -> None:
 
 @demo_group.command("circle")
 @click.argument("out", required=False, type=click.Path(path_type=Path))
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
-@click.option("--frames", "n_frames", type=click.IntRange(1), default=1_600, show_default=True)
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the simulation.")
+@click.option(
+    "--frames", "n_frames", type=click.IntRange(1), default=1_600, show_default=True, help="Length of the recording."
+)
 @_where
 def circle_command(out: Path | None, **options: Any) -> None:
     """An angle with linear dynamics and bursts for covariances (section V-B): the rates are -1, -2, -3, -4."""
@@ -218,8 +251,8 @@ def circle_command(out: Path | None, **options: Any) -> None:
 
 @demo_group.command("melody")
 @click.argument("out", required=False, type=click.Path(path_type=Path))
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
-@click.option("--notes", "n_notes", type=click.IntRange(1), default=80, show_default=True)
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the simulation.")
+@click.option("--notes", "n_notes", type=click.IntRange(1), default=80, show_default=True, help="Length of the piece.")
 @click.option("--noise", type=float, default=0.0, show_default=True, help="Deviation of added white noise.")
 @_where
 def melody_command(out: Path | None, **options: Any) -> None:

@@ -9,6 +9,8 @@ METHODS = ("auto", "exact", "landmarks")
 PRECISIONS = ("auto", "float32", "float64")
 FORMS = ("auto", "quadratic", "factor", "window")
 HOMES = ("auto", "local", "resident", "recomputed", "disk")
+LANDMARK_CHOICES = ("uniform", "kmeans++", "farthest")
+LANDMARK_ROUTES = ("nystrom", "diffusion")
 GAINS = ("paper", "unit")
 STEPS = ("exact", "euler")
 RATES = ("step", "generator")
@@ -49,6 +51,14 @@ class EmbedConfig:
     """Frames on the side of a tile; None chooses by the number of frames."""
     residual_tolerance: float | None = None
     """Largest residual of an eigenpair; None chooses by the tiles' home."""
+    landmarks: int = 2000
+    """Frames that stand for all where the method is "landmarks"."""
+    landmark_choice: str = "uniform"
+    """How landmarks are chosen: "uniform" in time, "kmeans++" or "farthest" points."""
+    landmark_route: str = "nystrom"
+    """How landmarks carry over: "nystrom" or "diffusion"."""
+    refine: int = 0
+    """Exact passes over the whole kernel after the landmarks."""
     max_passes: int = 60
     """Products with the kernel matrix at most."""
     seed: int = 0
@@ -76,6 +86,15 @@ class EmbedConfig:
         _choice("embed", "precision", self.precision, PRECISIONS)
         _choice("embed", "form", self.form, FORMS)
         _choice("embed", "home", self.home, HOMES)
+        _require(_whole(self.landmarks, 10), "landmarks", "be at least 10", self.landmarks)
+        _choice("embed", "landmark_choice", self.landmark_choice, LANDMARK_CHOICES)
+        _choice("embed", "landmark_route", self.landmark_route, LANDMARK_ROUTES)
+        _require(_whole(self.refine, 0), "refine", "be at least 0", self.refine)
+        if self.method == "landmarks" and self.epsilon == "local":
+            raise ValueError(
+                "embed: epsilon='local' needs the neighbours among all frames, which landmarks do not have; got "
+                "method='landmarks'. Give epsilon='median' or a number, or method='exact'."
+            )
         _require(self.tile is None or _whole(self.tile, 1), "tile", "be at least 1, or None", self.tile)
         within = self.residual_tolerance is None or 0 < self.residual_tolerance < 1
         _require(within, "residual_tolerance", "lie in (0, 1), or be None", self.residual_tolerance)

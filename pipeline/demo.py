@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from manifold_observer.datasets.circle import write_circle
 from manifold_observer.datasets.melody import label_frames, write_melody
@@ -98,7 +99,7 @@ def _score(
     estimates = {"observer": state["state"], **baselines(embedding, frames, gamma)}
     table = scores(estimates, _as_components(truth))
     rows: dict[str, dict[str, Any]] = {
-        estimate: {str(k): v.sel(estimate=estimate).values.round(4).tolist() for k, v in table.data_vars.items()}
+        estimate: {str(k): _plain(v.sel(estimate=estimate).values) for k, v in table.data_vars.items()}
         for estimate in estimates
     }
     for label in (variable for variable in truth.data_vars if truth[variable].dtype.kind == "i"):
@@ -110,6 +111,11 @@ def _score(
         rates = generator_rates(embedding, settings["covariance_duration"])
         result["generator_rates"] = rates.values.round(4).tolist()
     return result
+
+
+def _plain(values: NDArray[np.float64]) -> list[float | None]:
+    """Rounded numbers; None where there is none (JSON has no infinity), as for a truth that never changes."""
+    return [float(value) if np.isfinite(value) else None for value in values.round(4)]
 
 
 def _as_components(truth: xr.Dataset) -> xr.DataArray:

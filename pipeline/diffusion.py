@@ -2,52 +2,32 @@
 
 from __future__ import annotations
 
-import tempfile
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from dask.delayed import Delayed
 from numpy.typing import NDArray
 
-from manifold_observer.tasks import diffusion, lanczos
+from manifold_observer.tasks import diffusion
 from manifold_observer.tasks.geometry import Metric, Probe
-from manifold_observer.tasks.kernel import Scale
+from manifold_observer.tasks.moments import Moments
 
-from .blocks import Table, check_moments, fastest, make_blocks, probe, pseudo_inverse, rows_of, table
+from .blocks import Table, check_moments, fastest, probe, pseudo_inverse, rows_of, table
+from .checkpoint import Checkpoint
 from .config import EmbedConfig
-from .graph import Progress, compute, one_blas_thread, persist, silent, task
-from .kernel import (
-    MatMat,
-    Tiling,
-    disk_product,
-    distance_panels,
-    find_scale,
-    local_product,
-    recomputed_product,
-    resident_product,
-    tiling,
-)
-from .memory import choose_home
-from .plan import EXACT_MEDIAN_FRAMES, Span, blocks, tile_size
+from .eigensolve import modes_to_keep, warn_frozen
+from .graph import Progress, compute, one_blas_thread, silent, task
+from .memory import choose_method
+from .plan import blocks
 from .variables import annotate
+from .ways import Found, Problem, exactly, through_landmarks
 
 Floats = NDArray[np.float64]
-# Vectors that one pass over the kernel multiplies: more than the multiplicity of any cluster.
-_WIDTH = 20
-# Modes looked at for the spectral gap.
-_GAP_MODES = 10
 # Single precision must be this much finer than the scale of the kernel.
 _FLOAT32_SHARE = 2e-5
-# A first eigenvalue above this follows single frames or pieces, not a slow coordinate.
-_FROZEN = 0.98
-# Largest residual, by where the tiles are: passes over recomputed tiles are dear.
-_TOLERANCES = {"local": 1e-10, "resident": 1e-9, "disk": 1e-4, "recomputed": 1e-4}
 
 
 def embed(
@@ -71,6 +51,11 @@ def embed(
     tile: int | None = None,
     residual_tolerance: float | None = None,
     max_passes: int = 60,
+    landmarks: int = 2000,
+    landmark_choice: str = "uniform",
+    landmark_route: str = "nystrom",
+    refine: int = 0,
+    checkpoint: str | os.PathLike[str] | None = None,
     progress: Progress = silent,
 ) -> xr.Dataset:
     r"""Diffusion coordinates of frames under the modified Mahalanobis distance; this computes.
@@ -102,7 +87,8 @@ def embed(
     alpha
         Density normalisation: 0 graph Laplacian, 1/2 Fokker-Planck, 1 Laplace-Beltrami.
     method
-        ``"exact"`` (all pairs), or ``"auto"``, which is the same as long as it fits.
+        ``"exact"`` (all pairs), ``"landmarks"`` (every frame meets a few only), or ``"auto"``: exact up to
+        50,000 frames, or as long as resident tiles fit.
     precision
         ``"float32"`` or ``"float64"`` tiles. ``"auto"`` takes float32 where a sampled check finds its
         error below 2e-5 of the scale. Sums are float64 always.
@@ -129,6 +115,18 @@ def embed(
         with local tiles, 1e-9 with resident ones, else 1e-4.
     max_passes
         Products with the kernel matrix at most.
+    landmarks
+        Frames that stand for all, for ``method="landmarks"``, and for the start of a solve over
+        recomputed tiles.
+    landmark_choice
+        ``"uniform"`` in time, or spread over the features: ``"kmeans++"``, ``"farthest"`` points.
+    landmark_route
+        ``"nystrom"``: diffusion maps of the landmarks, extended. ``"diffusion"``: frames linked through
+        the landmarks; three passes over the frames.
+    refine
+        Exact passes over the whole kernel after the landmarks: 1 or 2 bring residuals that count.
+    checkpoint
+        Folder in which every pass over the kernel is kept; the same call goes on from there.
     progress
         Called with (stage, parts done, parts in all).
 
@@ -188,121 +186,80 @@ def embed(
         tile=tile,
         residual_tolerance=residual_tolerance,
         max_passes=max_passes,
+        landmarks=landmarks,
+        landmark_choice=landmark_choice,
+        landmark_route=landmark_route,
+        refine=refine,
         seed=seed,
     )
     rows = table(frames, covariance, window)
     _check_modes(config, rows.n_frames)
     with one_blas_thread():
-        solved = _embed(rows, config, progress)
+        solved = _embed(rows, config, None if checkpoint is None else Path(checkpoint), progress)
     return _label(solved, frames, covariance)
 
 
-def _embed(rows: Table, config: EmbedConfig, progress: Progress) -> xr.Dataset:
+def _embed(rows: Table, config: EmbedConfig, checkpoint: Path | None, progress: Progress) -> xr.Dataset:
     """All stages in their order; numbers without labels."""
     rows, total = check_moments(rows, progress)
     window = 0 if rows.covariance is not None else config.window
     metric = Metric(window, pseudo_inverse(config, total))
-    found = probe(rows, metric, total.mean, config.form)
-    form = fastest(found.seconds)
-    dtype = _precision(found, form, config)
-    itemsize = np.dtype(dtype).itemsize
-    home = choose_home(rows.n_frames, itemsize, config.home)
-
-    spans = blocks(rows.n_frames, config.tile or tile_size(rows.n_frames))
-    made = make_blocks(rows, metric, total.mean, spans, form, dtype, progress)
-    tiles = tiling(made, spans, itemsize)
-    distances = distance_panels(tiles)
-    keep_distances = (
-        home in ("local", "resident") and isinstance(config.epsilon, str) and rows.n_frames <= EXACT_MEDIAN_FRAMES
+    kept = Checkpoint(checkpoint, _problem(rows, total, config))
+    choice = kept.choice or _choose(rows, metric, total, config)
+    kept.choose(choice)
+    problem = Problem(rows, metric, total.mean, str(choice["form"]), str(choice["precision"]), config, progress)
+    method = choose_method(rows.n_frames, problem.itemsize, config)
+    found = exactly(problem, kept) if method == "exact" else through_landmarks(problem, kept)
+    n_modes = modes_to_keep(found.eigenvalues, config)
+    warn_frozen(found.eigenvalues)
+    psi = found.coordinates[:, :n_modes]
+    lifted = found.lift[:, :n_modes] if found.lift is not None else _lift(rows, total.mean, psi, progress)
+    return _numbers(found, n_modes, psi, lifted, total.mean).assign_attrs(
+        config.attrs() | choice | found.attrs | {"version": version("manifold-observer")}
     )
-    if keep_distances:
-        distances = persist(distances, "distances", progress)
-    scale, scale_attrs = find_scale(tiles, distances, config, progress)
-    with _product(home, tiles, distances, scale, progress) as matmat:
-        del distances
-        solved = _solve(matmat, rows.n_frames, config, home, progress)
-    lifted = _lift(rows, total.mean, solved["coordinate"].values, progress)
-    return solved.assign(
-        lift=(("feature", "mode"), lifted),
-        feature_mean=("feature", total.mean),
-        epsilon=((), scale.epsilon),
-        **_local(scale),
-    ).assign_attrs(config.attrs() | scale_attrs | _how(found, form, dtype, home, spans))
 
 
-@contextmanager
-def _product(home: str, tiles: Tiling, distances: list[Delayed], scale: Scale, progress: Progress) -> Iterator[MatMat]:
-    """Product with the kernel, its tiles in the home that was chosen; what lies on disk is gone at the end."""
-    if home == "local":
-        yield local_product(tiles, distances, scale, progress)
-    elif home == "resident":
-        yield resident_product(tiles, distances, scale, progress)
-    elif home == "recomputed":
-        yield recomputed_product(tiles, scale)
-    else:
-        with tempfile.TemporaryDirectory(prefix="manifold-observer-tiles-") as folder:
-            yield disk_product(tiles, scale, Path(folder))
-
-
-def _how(found: Probe, form: str, dtype: str, home: str, spans: list[Span]) -> dict[str, int | float | str]:
-    """What was chosen, for the attributes."""
+def _problem(rows: Table, total: Moments, config: EmbedConfig) -> dict[str, Any]:
+    """What a checkpoint must agree with: everything that the numbers depend on."""
     return {
-        "method": "exact",
-        "form": form,
-        "precision": dtype,
-        "float32_error": found.float32_error[form],
-        "home": home,
-        "tile": spans[0][1] - spans[0][0],
+        **config.attrs(),
+        "n_frames": rows.n_frames,
+        "mean": total.mean,
+        "squares": total.squares,
+        "segment": rows.segment,
         "version": version("manifold-observer"),
     }
 
 
-def _solve(matmat: MatMat, n: int, config: EmbedConfig, home: str, progress: Progress) -> xr.Dataset:
-    """Eigenpairs of the normalised kernel from its products with vectors alone."""
-    wanted = min(config.n_modes or _GAP_MODES, n - 2)
-    width = min(max(_WIDTH, wanted + 4), n)
-    start = lanczos.random_block(n, width, config.seed)
-    images = matmat(np.column_stack([np.ones(n), start]))
-    degrees, images = images[:, 0], images[:, 1:]
-    _check_degrees(degrees)
-    tolerance = config.residual_tolerance or _TOLERANCES[home]
-    weighted = None if config.alpha == 0 else matmat(degrees[:, None] ** -config.alpha)[:, 0]
-    operator = lanczos.Normalised(degrees, config.alpha, weighted)
-    state = lanczos.first_pass(operator, start, images)
+def _choose(rows: Table, metric: Metric, total: Moments, config: EmbedConfig) -> dict[str, Any]:
+    """Form and precision, from a probe."""
+    found = probe(rows, metric, total.mean, config.form)
+    form = fastest(found.seconds)
+    return {
+        "form": form,
+        "precision": _precision(found, form, config),
+        "float32_error": found.float32_error[form],
+    }
 
-    def on_pass(krylov: lanczos.Krylov, pairs: lanczos.RitzPairs) -> None:
-        worst = float(pairs.residuals.max())
-        progress("eigensolve", krylov.passes, lanczos.expected_passes(krylov.passes, worst, tolerance))
 
-    try:
-        pairs, state = lanczos.largest_eigenpairs(
-            lambda x: operator.apply(matmat, x),
-            state,
-            wanted,
-            tolerance=tolerance,
-            max_passes=config.max_passes,
-            on_pass=on_pass,
-        )
-    except lanczos.NotConvergedError as error:
-        raise RuntimeError(
-            f"embed: the eigensolve did not converge: {error}. Give more than max_passes={config.max_passes}, "
-            "a larger residual_tolerance=, or another epsilon=."
-        ) from None
-    kept = _modes(pairs.values, config)
-    psi = diffusion.coordinates(pairs.vectors[:, :kept], operator.scaling, config.alpha, degrees)
-    _warn_frozen(pairs.values)
-    return xr.Dataset(
+def _numbers(found: Found, n_modes: int, psi: Floats, lifted: Floats, mean: Floats) -> xr.Dataset:
+    """Variables of an embedding."""
+    mu = found.eigenvalues[:n_modes]
+    numbers = xr.Dataset(
         {
-            "eigenvalue": ("mode", pairs.values[:kept]),
+            "eigenvalue": ("mode", mu),
             "coordinate": (("frame", "mode"), psi),
-            "rate": ("mode", diffusion.step_rates(pairs.values[:kept])),
-            "residual": ("mode", pairs.residuals[:kept]),
-            "spectrum": ("mode_found", pairs.values),
-            "degree": ("frame", degrees),
+            "rate": ("mode", diffusion.step_rates(mu)),
+            "residual": ("mode", found.residuals[:n_modes]),
+            "spectrum": ("mode_found", found.eigenvalues),
+            "degree": ("frame", found.degrees),
+            "lift": (("feature", "mode"), lifted),
+            "feature_mean": ("feature", mean),
+            "epsilon": ((), found.scale.epsilon),
         },
-        coords={"mode": np.arange(1, kept + 1)},
-        attrs={"passes": state.passes + (config.alpha != 0)},
+        coords={"mode": np.arange(1, n_modes + 1)},
     )
+    return numbers if found.scale.local is None else numbers.assign(scale=("frame", found.scale.local))
 
 
 def generator_rates(embedding: xr.Dataset, burst_duration: float) -> xr.DataArray:
@@ -358,8 +315,6 @@ def _check_modes(config: EmbedConfig, n: int) -> None:
         raise ValueError(
             f"embed: n_modes must be at most {n - 2} for {n} frames; got {config.n_modes}. Ask for fewer modes."
         )
-    if config.method == "landmarks":
-        raise ValueError("embed: method='landmarks' is not available in this version; use method='exact'.")
 
 
 def _precision(found: Probe, form: str, config: EmbedConfig) -> str:
@@ -369,55 +324,6 @@ def _precision(found: Probe, form: str, config: EmbedConfig) -> str:
     scale = config.epsilon if not isinstance(config.epsilon, str) else config.epsilon_factor * found.median
     share = 0.05 if config.epsilon == "local" else 1.0  # near neighbours lie far below the median
     return "float32" if found.float32_error[form] <= _FLOAT32_SHARE * share * scale else "float64"
-
-
-def _check_degrees(degrees: Floats) -> None:
-    """Row sums must be numbers; frames without any neighbour are told."""
-    if not np.isfinite(degrees).all():
-        frame = int(np.argmin(np.isfinite(degrees)))
-        raise ValueError(
-            f"embed: the kernel of frame {frame} is not finite. Give precision='float64', or a ridge with "
-            "regularization=."
-        )
-    alone = diffusion.isolated(degrees)
-    if len(alone) == len(degrees):
-        raise ValueError(
-            "embed: no frame has a neighbour at this scale, the kernel is the identity. Give a larger epsilon=, "
-            "or epsilon='median'."
-        )
-    if len(alone):
-        warnings.warn(
-            f"embed: {len(alone)} of {len(degrees)} frames have no neighbour at this scale (the first is frame "
-            f"{alone[0]}), and may own a coordinate each; epsilon='local' gives each frame a scale of its own.",
-            stacklevel=5,
-        )
-
-
-def _modes(eigenvalues: Floats, config: EmbedConfig) -> int:
-    """Number of modes to keep; all must have a logarithm."""
-    positive = int(np.count_nonzero(eigenvalues > diffusion.SMALLEST_EIGENVALUE))
-    if positive == 0:
-        raise ValueError("embed: no eigenvalue beside the trivial one is above 0. Give another epsilon=.")
-    if config.n_modes is None:
-        return diffusion.spectral_gap(eigenvalues)
-    if config.n_modes > positive:
-        raise ValueError(
-            f"embed: n_modes must be at most {positive}, the number of eigenvalues above 0; got {config.n_modes}. "
-            "Ask for fewer modes, or give another epsilon=."
-        )
-    return config.n_modes
-
-
-def _warn_frozen(eigenvalues: Floats) -> None:
-    """A spectrum that hardly decays makes an observer that hardly moves."""
-    if eigenvalues[0] > _FROZEN:
-        pieces = int(np.count_nonzero(eigenvalues > 1 - 1e-9)) + 1
-        what = f"the frames fall into {pieces} or more pieces" if pieces > 1 else "the dynamics look frozen"
-        warnings.warn(
-            f"embed: the first eigenvalue is {eigenvalues[0]:.4f}: {what} at this scale. Try epsilon='local', or a "
-            "larger epsilon_factor=.",
-            stacklevel=5,
-        )
 
 
 def _lift(rows: Table, mean: Floats, psi: Floats, progress: Progress) -> Floats:
@@ -431,11 +337,6 @@ def _lift(rows: Table, mean: Floats, psi: Floats, progress: Progress) -> Floats:
 def _lift_sum(frames: NDArray[Any], mean: Floats, psi: Floats) -> Floats:
     """One block's share of the lift."""
     return diffusion.lift_sum(np.asarray(frames, np.float64), mean, psi)
-
-
-def _local(scale: Scale) -> dict[str, Any]:
-    """The local scales, where there are any."""
-    return {} if scale.local is None else {"scale": ("frame", scale.local)}
 
 
 def _label(solved: xr.Dataset, frames: xr.DataArray, covariance: xr.DataArray | None) -> xr.Dataset:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import dask
@@ -81,11 +81,17 @@ def compute(items: Sequence[Any], stage: str = "", progress: Progress = silent) 
     Exception
         Whatever a task raised.
     """
-    # Vectors travel in the graph on purpose: scattered data would be lost with its worker.
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
+    with _large_graphs():
         values = list(dask.compute(*items))
     progress(stage, len(items), len(items))
     return values
+
+
+def _large_graphs() -> AbstractContextManager[Any]:
+    """Vectors travel in the graph on purpose: scattered data would be lost with its worker."""
+    if not _has_client():  # and so no settings of distributed that could be changed
+        return nullcontext()
+    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
 
 
 @contextmanager

@@ -5,10 +5,37 @@ from __future__ import annotations
 import os
 import sys
 
+from .config import EmbedConfig
+
 # Share of the memory that tiles may fill: beyond it a cluster spills, which is slower than recomputing.
 _SHARE = 0.5
+EXACT_FRAMES = 50_000
+"""Frames up to which all pairs are a matter of minutes on two cores."""
 LOCAL_BYTES = 2**26
 """Tiles up to this size are brought to the caller: a pass over them costs less than a round trip."""
+
+
+def choose_method(n_frames: int, itemsize: int, config: EmbedConfig) -> str:
+    """Exact as long as it is a matter of minutes or the tiles fit; landmarks beyond.
+
+    Parameters
+    ----------
+    n_frames
+        Frames of the embedding.
+    itemsize
+        Bytes of a number of a tile.
+    config
+        The method that was asked for, and the scale: a local one needs all pairs.
+
+    Returns
+    -------
+    ``"exact"`` or ``"landmarks"``.
+    """
+    if config.method != "auto":
+        return config.method
+    if n_frames <= EXACT_FRAMES or config.epsilon == "local":
+        return "exact"
+    return "exact" if tile_bytes(n_frames, itemsize) <= int(_SHARE * worker_memory()) else "landmarks"
 
 
 def choose_home(n_frames: int, itemsize: int, wanted: str) -> str:

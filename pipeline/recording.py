@@ -58,7 +58,7 @@ def open_recording(
     --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "two_channels.csv"
-    >>> _ = path.write_text("time,left,right\\n0.0,1,2\\n0.5,3,4\\n1.0,5,6\\n")
+    >>> _ = path.write_text("time,left,right\n0.0,1,2\n0.5,3,4\n1.0,5,6\n")
     >>> open_recording(path).sizes
     Frozen({'time': 3, 'channel': 2})
     """

@@ -39,6 +39,23 @@ class Slab(NamedTuple):
     covariances: Floats | None
 
 
+def narrow(slab: Slab, first: int, stop: int, window: int) -> Slab:
+    """The frames ``first`` .. ``stop`` of a slab, with no more halo than their windows need.
+
+    Examples
+    --------
+    >>> whole = Slab(np.arange(5.0)[:, None], np.arange(5), np.array([0, 0, 1, 2, 2]), None)
+    >>> narrow(whole, 3, 5, window=3).frames.ravel()
+    array([2., 3., 4.])
+    """
+    rows, starts = slab.rows[first:stop], slab.starts[first:stop]
+    if slab.covariances is not None:
+        here = np.arange(len(rows))
+        return Slab(slab.frames[rows], here, here, slab.covariances[first:stop])
+    low, high = min(int(starts[0]), int(rows[0])), max(int(starts[-1]) + window, int(rows[-1]) + 1)
+    return Slab(slab.frames[low:high], rows - low, starts - low, None)
+
+
 def build_block(slab: Slab, metric: Metric, form: str, dtype: DTypeLike = np.float64) -> kernel.Block:
     """The block that one form of the distance needs.
 

@@ -11,6 +11,7 @@ and :func:`squared_distances` takes two blocks of one type. Nothing of shape (m,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -124,6 +125,55 @@ def take(block: Block, chosen: Integers) -> Block:
     if isinstance(block, WindowBlock):
         return _take_windows(block, chosen)
     return type(block)(*(part[chosen] for part in block))
+
+
+def join(blocks: Sequence[Block]) -> Block:
+    """Several blocks of one form as one; halos are put one after the other.
+
+    Examples
+    --------
+    >>> block = factor_block(np.array([[0.0]]), np.ones((1, 1, 1)))
+    >>> n_frames(join([block, block]))
+    2
+    """
+    first = blocks[0]
+    if len(blocks) == 1:
+        return first
+    rank = max(_rank(block) for block in blocks)
+    parts = [_padded(block, rank) for block in blocks]
+    if isinstance(first, WindowBlock):
+        offsets = np.cumsum([0, *(len(block[0]) for block in parts[:-1])])
+        parts = [_moved(block, int(offset)) for block, offset in zip(parts, offsets, strict=True)]
+    return type(first)(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _rank(block: Block) -> int:
+    """Rows of a block's factors, 0 where it has none."""
+    if isinstance(block, FactorBlock):
+        return block.factors.shape[1]
+    return block.mixing.shape[1] if isinstance(block, WindowBlock) else 0
+
+
+def _moved(block: Block, offset: int) -> Block:
+    """A window block whose halo begins at another row."""
+    if not isinstance(block, WindowBlock):
+        return block
+    return block._replace(rows=block.rows + offset, starts=block.starts + offset)
+
+
+def _padded(block: Block, rank: int) -> Block:
+    """A block whose factors (or mixing) have ``rank`` rows, the first ones zero."""
+    if isinstance(block, FactorBlock):
+        more = rank - block.factors.shape[1]
+        return block._replace(
+            factors=np.pad(block.factors, ((0, 0), (more, 0), (0, 0))), images=np.pad(block.images, ((0, 0), (more, 0)))
+        )
+    if isinstance(block, WindowBlock):
+        more = rank - block.mixing.shape[1]
+        return block._replace(
+            mixing=np.pad(block.mixing, ((0, 0), (more, 0), (0, 0))), images=np.pad(block.images, ((0, 0), (more, 0)))
+        )
+    return block
 
 
 def n_frames(block: Block) -> int:

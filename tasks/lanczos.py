@@ -165,6 +165,7 @@ def largest_eigenpairs(
     tolerance: float,
     max_passes: int,
     on_pass: Callable[[Krylov, RitzPairs], None] | None = None,
+    enough: bool = False,
 ) -> tuple[RitzPairs, Krylov]:
     """Block Lanczos from a given state until the residuals are small.
 
@@ -182,6 +183,8 @@ def largest_eigenpairs(
         Passes, those already made included.
     on_pass
         Called after every pass: a checkpoint, or progress.
+    enough
+        Return what ``max_passes`` gave, however large its residuals, instead of raising.
 
     Returns
     -------
@@ -190,7 +193,7 @@ def largest_eigenpairs(
     Raises
     ------
     NotConvergedError
-        After ``max_passes``.
+        After ``max_passes``, unless they are ``enough``.
 
     Examples
     --------
@@ -206,7 +209,7 @@ def largest_eigenpairs(
         pairs = ritz_pairs(krylov, n_pairs)
         if on_pass is not None:
             on_pass(krylov, pairs)
-        if _converged(pairs, n_pairs, tolerance):
+        if _converged(pairs, n_pairs, tolerance) or (enough and krylov.passes >= max_passes):
             return pairs, krylov
         block = next_block(krylov)
         if block.shape[1] == 0:  # the basis spans an invariant subspace: look outside it

@@ -6,6 +6,7 @@ import dask
 import numpy as np
 import pytest
 import xarray as xr
+
 from strategies import smooth_motion
 
 

@@ -5,10 +5,10 @@ import importlib
 import numpy as np
 import pytest
 import xarray as xr
-from strategies import smooth_motion
 
 import manifold_observer.pipeline as mo
 from reference import dense
+from strategies import smooth_motion
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 

@@ -11,10 +11,10 @@ import xarray as xr
 from distributed import Client, LocalCluster
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import chunkings, smooth_motion, spd
 
 import manifold_observer.pipeline as mo
 from reference import dense
+from strategies import chunkings, smooth_motion, spd
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
@@ -93,7 +93,7 @@ def test_embed__every_form_equals_the_reference(form):
     assert_equals(mo.embed(FRAMES, n_modes=3, form=form, **EXACT), dense.kernel(d, dense.epsilon_median(d)))
 
 
-@pytest.mark.parametrize("home", ["resident", "recomputed", "disk"])
+@pytest.mark.parametrize("home", ["local", "resident", "recomputed", "disk"])
 def test_embed__every_home_of_the_tiles_equals_the_reference(home):
     d = reference_distances()
     embedding = mo.embed(FRAMES, n_modes=3, home=home, tile=32, residual_tolerance=1e-9, **EXACT)
@@ -333,7 +333,7 @@ REFUSALS = {
         lambda: mo.embed(FRAMES, n_modes=N - 2, **EXACT),
         r"n_modes must be at most \d+, the number of eigenvalues above 0; got 88",
     ),
-    "landmarks": (lambda: mo.embed(FRAMES, method="landmarks"), "method='landmarks' is not available"),
+    "landmarks of local scale": (lambda: mo.embed(FRAMES, method="landmarks", epsilon="local"), "landmarks.*local"),
     "scale too small": (lambda: mo.embed(FRAMES, epsilon=1e-9), "no frame has a neighbour at this scale"),
     "dims": (lambda: mo.embed(FRAMES.rename(frame="when")), r"must have dims \(frame, feature\)"),
     "covariance shape": (lambda: mo.embed(FRAMES, covariance=zero_covariances((N, P, 2))), r"shape \(90, 3, 3\)"),
@@ -375,6 +375,7 @@ def test_embed__says_when_it_does_not_converge():
 
 def test_embed__tiles_that_do_not_fit_are_refused_or_recomputed(monkeypatch):
     monkeypatch.setattr("manifold_observer.pipeline.memory.worker_memory", lambda: 2**14)
+    monkeypatch.setattr("manifold_observer.pipeline.memory.LOCAL_BYTES", 0)
     with pytest.raises(ValueError, match=r"resident tiles must fit .*home='recomputed'"):
         mo.embed(FRAMES, home="resident")
     assert mo.embed(FRAMES, n_modes=1).attrs["home"] == "recomputed"

@@ -8,12 +8,12 @@ import pytest
 import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import chunkings
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline import plan
 from manifold_observer.pipeline.features import shared_edges
 from reference import dense
+from strategies import chunkings
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 

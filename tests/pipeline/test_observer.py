@@ -6,10 +6,10 @@ import pytest
 import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import chunkings, smooth_motion
 
 import manifold_observer.pipeline as mo
 from reference import dense
+from strategies import chunkings, smooth_motion
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import chunkings
 
 from manifold_observer.pipeline import plan
 from manifold_observer.pipeline.plan import FrameRun
 from reference import dense
+from strategies import chunkings
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_scores__single_columns():
     ("estimate", "truth", "options", "message"),
     [
         (CLOSE[1:], TRUTH, {}, "mine must have the 60 frames of the truth; got 59"),
-        (CLOSE.where(CLOSE > CLOSE.min()), TRUTH, {}, "mine must be finite"),
+        (CLOSE.where(CLOSE.min() < CLOSE), TRUTH, {}, "mine must be finite"),
         (CLOSE, TRUTH * np.nan, {}, "n_folds must lie between 2 and .* known truth, 0; got 5"),
         (CLOSE, TRUTH, {"n_folds": 1}, "n_folds must lie between 2 and .*, 60; got 1"),
     ],

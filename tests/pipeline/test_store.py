@@ -32,6 +32,13 @@ def write(out, *, values=VALUES, inputs=(), overwrite=False):
         write_group(folder, "state", group(values))
 
 
+def fail(out, error, *, overwrite=False):
+    with writing(out, overwrite=overwrite) as folder:
+        start(folder, {})
+        write_group(folder, "state", group(3 * VALUES))
+        raise error
+
+
 def everything(folder):
     return sorted(path.name for path in folder.iterdir())
 
@@ -88,18 +95,15 @@ def test_write_group__chunks_of_nothing_but_zeros_are_stored(tmp_path):
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit])
 def test_writing__a_block_that_fails_leaves_nothing(tmp_path, error):
-    with pytest.raises(error), writing(tmp_path / "out.zarr") as folder:
-        start(folder, {})
-        write_group(folder, "state", group())
-        raise error
+    with pytest.raises(error):
+        fail(tmp_path / "out.zarr", error)
     assert everything(tmp_path) == []
 
 
 def test_writing__a_block_that_fails_leaves_the_earlier_result(tmp_path):
     write(tmp_path / "out.zarr")
-    with pytest.raises(RuntimeError), writing(tmp_path / "out.zarr", overwrite=True) as folder:
-        start(folder, {})
-        raise RuntimeError
+    with pytest.raises(RuntimeError):
+        fail(tmp_path / "out.zarr", RuntimeError, overwrite=True)
     assert everything(tmp_path) == ["out.zarr"]
     np.testing.assert_array_equal(open_result(tmp_path / "out.zarr")["state/state"], VALUES)
 

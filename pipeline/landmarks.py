@@ -1,0 +1,249 @@
+"""Embedding through landmarks: every frame meets a few chosen ones only, and all are streamed once."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifold_observer.tasks import diffusion, kernel, landmarks, scale
+from manifold_observer.tasks.covariance import DegenerateCovarianceError
+from manifold_observer.tasks.geometry import Metric
+from manifold_observer.tasks.landmarks import Anchors, Carried, Maps
+
+from .blocks import Part, Table, block_task, degenerate, part_of, slab_of
+from .config import EmbedConfig
+from .graph import Progress, compute, persist, task
+from .plan import Span, blocks
+
+Floats = NDArray[np.float64]
+# Frames that one task streams, and frames whose exact rows judge the result.
+_SPAN = 16384
+_SAMPLE_FRAMES = 256
+# Candidates a landmark, for choices that look at the features.
+_CANDIDATES = 10
+# An eigenvalue of the landmarks below this share of the largest is noise, and dividing by it spreads it.
+_SMALLEST = 1e-2
+
+
+class Landmarked(NamedTuple):
+    """What the landmarks give for all frames.
+
+    ``eigenvalues`` (k,), ``coordinates`` (N, k) with unit mean square and fixed signs, ``degrees`` (N,)
+    estimated, ``lift`` (p, k), ``residuals`` (k,) estimated over exact rows, ``epsilon``, ``attrs``.
+    """
+
+    eigenvalues: Floats
+    coordinates: Floats
+    degrees: Floats
+    lift: Floats
+    residuals: Floats
+    epsilon: float
+    attrs: dict[str, int | float | str]
+
+
+def embed_landmarks(
+    table: Table,
+    metric: Metric,
+    mean: Floats,
+    form: str,
+    dtype: str,
+    config: EmbedConfig,
+    n_modes: int,
+    known_scale: kernel.Scale | None,
+    progress: Progress,
+) -> Landmarked:
+    """Coordinates of all frames through landmarks; it computes, in one pass (three by the diffusion route).
+
+    Parameters
+    ----------
+    table, metric, mean, form, dtype, config
+        As the exact way has them.
+    n_modes
+        Coordinates wanted; fewer come where the landmarks have fewer that can be carried over.
+    known_scale
+        Scale of the kernel; from the distances between the landmarks when None.
+    progress
+        Where to report.
+
+    Returns
+    -------
+    The coordinates, with an honest estimate of their residuals.
+
+    Notes
+    -----
+    O(N (m + 256)) distances. A task holds the frames of its span, and 2,048 of them with their distances
+    to the landmarks at a time.
+    """
+    m = min(config.landmarks, table.n_frames)
+    chosen = _choose(table, m, config)
+    landmark_block = _gather(table, metric, mean, chosen, form, dtype)
+    how = known_scale or _scale(landmark_block, config)
+    maps, anchors = compute([task(_start, landmark_block, how, config.alpha, n_modes)])[0]
+    eigenvalues = maps.eigenvalues
+    spans = blocks(table.n_frames, _SPAN)
+    if config.landmark_route == "diffusion":
+        eigenvalues, anchors = _diffusion_route(table, metric, mean, form, anchors, n_modes, spans, progress)
+    sample = np.sort(_draw(table.n_frames, _SAMPLE_FRAMES, config.seed))
+    sample_block = _gather(table, metric, mean, sample, form, dtype)
+    kept = persist([task(_identity, anchors)], "landmarks")[0]
+    tasks = [task(_carry, mean, part_of(table, s, metric.window), metric, form, kept, sample_block, s) for s in spans]
+    parts = compute(persist(tasks, "landmarks", progress))
+    return _finish(parts, eigenvalues, sample, table.n_frames, how.epsilon, config, m)
+
+
+def _choose(table: Table, m: int, config: EmbedConfig) -> NDArray[np.int64]:
+    """Numbers of the landmarks, ascending."""
+    n = table.n_frames
+    if config.landmark_choice == "uniform":
+        return landmarks.uniform(n, m)
+    candidates = landmarks.uniform(n, min(n, _CANDIDATES * m))
+    frames = table.data[candidates]
+    values = frames if isinstance(frames, np.ndarray) else compute([frames])[0]
+    farthest = config.landmark_choice == "farthest"
+    return candidates[landmarks.spread_points(np.asarray(values, np.float64), m, config.seed, farthest)]
+
+
+def _draw(n: int, count: int, seed: int) -> NDArray[np.int64]:
+    """A seeded sample of frames."""
+    return np.random.default_rng(seed).choice(n, min(count, n), replace=False)
+
+
+def _gather(table: Table, metric: Metric, mean: Floats, chosen: NDArray[np.int64], form: str, dtype: str) -> object:
+    """One block of the chosen frames, kept on the workers."""
+    made = []
+    for span in blocks(table.n_frames, _SPAN):
+        within = chosen[(chosen >= span[0]) & (chosen < span[1])]
+        if len(within):
+            part = part_of(table, span, metric.window, within)
+            made.append(task(block_task, mean, part, metric, form, dtype, span))
+    return persist([task(kernel.join, made)], "landmarks")[0]
+
+
+def _scale(block: object, config: EmbedConfig) -> kernel.Scale:
+    """Scale of the kernel, from the distances between the landmarks."""
+    median = compute([task(_median, block)])[0]
+    if not median > 0:
+        raise ValueError(
+            "embed: the median distance between landmarks is 0, so that it cannot be the scale: most frames are "
+            "equal. Give a number as epsilon=."
+        )
+    return kernel.Scale(config.epsilon_factor * median)
+
+
+def _diffusion_route(
+    table: Table,
+    metric: Metric,
+    mean: Floats,
+    form: str,
+    anchors: Anchors,
+    n_modes: int,
+    spans: list[Span],
+    progress: Progress,
+) -> tuple[Floats, Anchors]:
+    """Two more passes: column sums of all strips, then the links between landmarks."""
+    sums = compute(
+        [task(_columns, mean, part_of(table, s, metric.window), metric, form, anchors, s) for s in spans],
+        "landmarks",
+        progress,
+    )
+    anchors = anchors._replace(degrees=_total(sums))
+    kept = persist([task(_identity, anchors)], "landmarks")[0]
+    # A task's links are m x m numbers whatever its span: few tasks, so that little is sent.
+    long_spans = blocks(table.n_frames, max(_SPAN, -(-table.n_frames // 32)))
+    links = compute(
+        [task(_links, mean, part_of(table, s, metric.window), metric, form, kept, s) for s in long_spans],
+        "landmarks",
+        progress,
+    )
+    eigenvalues, vectors = landmarks.diffusion_maps(_total(links), n_modes)
+    usable = eigenvalues > _SMALLEST * eigenvalues[0]
+    return eigenvalues[usable], anchors._replace(weights=vectors[:, usable])
+
+
+def _finish(
+    parts: list[Carried],
+    eigenvalues: Floats,
+    sample: NDArray[np.int64],
+    n: int,
+    epsilon: float,
+    config: EmbedConfig,
+    m: int,
+) -> Landmarked:
+    """Unit mean square and fixed signs for the coordinates of all spans, and their residuals."""
+    psi = np.concatenate([part.coordinates for part in parts])
+    factor = 1 / np.sqrt(_total([part.squares for part in parts]) / n)
+    psi *= factor
+    flip = diffusion.signs(psi)
+    psi *= flip
+    factor = factor * flip
+    judged = landmarks.judge(
+        _total([part.rows for part in parts]) * factor, _total([part.row_sums for part in parts]), psi[sample]
+    )
+    return Landmarked(
+        eigenvalues=eigenvalues,
+        coordinates=psi,
+        degrees=n * np.concatenate([part.affinity for part in parts]),
+        lift=_total([part.lift for part in parts]) * factor / n,
+        residuals=judged.residuals,
+        epsilon=epsilon,
+        attrs={
+            "n_landmarks": m,
+            "landmark_route": config.landmark_route,
+            "residual_from": f"exact rows of {len(sample)} sampled frames",
+            "epsilon_from": "landmarks" if isinstance(config.epsilon, str) else "given",
+        },
+    )
+
+
+def _total(parts: list[Floats]) -> Floats:
+    """Sum in order."""
+    total = parts[0].copy()
+    for part in parts[1:]:
+        total += part
+    return total
+
+
+def _identity(value: object) -> object:
+    """A value that is wanted on the workers by many tasks; unlike scattered data it can be made again."""
+    return value
+
+
+def _median(block: kernel.Block) -> float:
+    """Median distance between the landmarks."""
+    return scale.median_between([block])
+
+
+def _start(block: kernel.Block, how: kernel.Scale, alpha: float, n_modes: int) -> tuple[Maps, Anchors]:
+    """Diffusion maps of the landmarks, and what carries them over."""
+    maps = landmarks.landmark_maps(block, how, alpha, n_modes)
+    usable = maps.eigenvalues > _SMALLEST * max(maps.eigenvalues[0], 0.0)
+    maps = maps._replace(eigenvalues=maps.eigenvalues[usable], coordinates=maps.coordinates[:, usable])
+    return maps, landmarks.nystrom_anchors(block, how, maps, alpha)
+
+
+def _carry(
+    mean: Floats, part: Part, metric: Metric, form: str, anchors: Anchors, sample: kernel.Block, span: Span
+) -> Carried:
+    """Coordinates of one span."""
+    try:
+        return landmarks.carry_over(slab_of(mean, part), metric, form, anchors, sample)
+    except DegenerateCovarianceError as error:
+        raise degenerate(error, metric, span) from None
+
+
+def _columns(mean: Floats, part: Part, metric: Metric, form: str, anchors: Anchors, span: Span) -> Floats:
+    """Column sums of one span's strips."""
+    try:
+        return landmarks.column_sums(slab_of(mean, part), metric, form, anchors)
+    except DegenerateCovarianceError as error:
+        raise degenerate(error, metric, span) from None
+
+
+def _links(mean: Floats, part: Part, metric: Metric, form: str, anchors: Anchors, span: Span) -> Floats:
+    """Links between landmarks through one span."""
+    try:
+        return landmarks.link_sums(slab_of(mean, part), metric, form, anchors)
+    except DegenerateCovarianceError as error:
+        raise degenerate(error, metric, span) from None

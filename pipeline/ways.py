@@ -1,0 +1,188 @@
+"""The two ways to the coordinates: over all pairs of frames, or through landmarks."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from dask.delayed import Delayed
+from numpy.typing import NDArray
+
+from manifold_observer.tasks.geometry import Metric
+from manifold_observer.tasks.kernel import Scale
+
+from .blocks import Table, make_blocks
+from .checkpoint import Checkpoint
+from .config import EmbedConfig
+from .eigensolve import WIDTH, Solved, Warm, solve, wanted_modes
+from .graph import Progress, persist
+from .kernel import (
+    MatMat,
+    Tiling,
+    disk_product,
+    distance_panels,
+    find_scale,
+    local_product,
+    recomputed_product,
+    resident_product,
+    tiling,
+)
+from .landmarks import Landmarked, embed_landmarks
+from .memory import choose_home
+from .plan import EXACT_MEDIAN_FRAMES, blocks, tile_size
+
+Floats = NDArray[np.float64]
+Attrs = dict[str, int | float | str]
+# Largest residual, by where the tiles are: passes over recomputed tiles are dear.
+TOLERANCES = {"local": 1e-10, "resident": 1e-9, "disk": 1e-4, "recomputed": 1e-4}
+
+
+class Problem(NamedTuple):
+    """Frames, metric, mean of the features, form and precision of the tiles, options, progress."""
+
+    table: Table
+    metric: Metric
+    mean: Floats
+    form: str
+    precision: str
+    config: EmbedConfig
+    progress: Progress
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a number of a tile."""
+        return np.dtype(self.precision).itemsize
+
+
+class Found(NamedTuple):
+    """Eigenpairs by descending eigenvalue, row sums, scale, lift where it is known, attributes."""
+
+    eigenvalues: Floats
+    residuals: Floats
+    coordinates: Floats
+    degrees: Floats
+    scale: Scale
+    lift: Floats | None
+    attrs: Attrs
+
+
+def exactly(problem: Problem, checkpoint: Checkpoint) -> Found:
+    """Eigenpairs of the whole kernel, to the residual that the options say."""
+    config, n = problem.config, problem.table.n_frames
+    home = choose_home(n, problem.itemsize, config.home)
+    tiles, distances = _tiles(problem, home)
+    scale, attrs = find_scale(tiles, distances, config, problem.progress)
+    tolerance = config.residual_tolerance or TOLERANCES[home]
+    warm = None
+    if home in ("recomputed", "disk") and scale.local is None and checkpoint.load() is None:
+        warm = _warm(_landmarks(problem, scale))
+    with _product(home, tiles, distances, scale, problem.progress) as matmat:
+        del distances
+        solved = solve(matmat, n, config, problem.progress, tolerance=tolerance, checkpoint=checkpoint, warm=warm)
+    return _found(solved, scale, attrs | {"method": "exact", "home": home, "tile": _side(tiles)})
+
+
+def through_landmarks(problem: Problem, checkpoint: Checkpoint) -> Found:
+    """Eigenpairs through landmarks, with ``refine`` exact passes after them."""
+    config, n = problem.config, problem.table.n_frames
+    given = None if isinstance(config.epsilon, str) else Scale(float(config.epsilon))
+    known = _landmarks(problem, given)
+    attrs = known.attrs | {"method": "landmarks", "refine": config.refine}
+    scale = Scale(known.epsilon)
+    if config.refine == 0:
+        return Found(
+            known.eigenvalues,
+            known.residuals,
+            known.coordinates,
+            known.degrees,
+            scale,
+            known.lift,
+            attrs | {"passes": 0},
+        )
+    home = choose_home(n, problem.itemsize, config.home)
+    tiles, distances = _tiles(problem, home)
+    with _product(home, tiles, distances, scale, problem.progress) as matmat:
+        solved = solve(
+            matmat,
+            n,
+            config,
+            problem.progress,
+            tolerance=TOLERANCES[home],
+            checkpoint=checkpoint,
+            warm=_warm(known),
+            passes=config.refine,
+        )
+    attrs |= {"residual_from": "all frames", "home": home, "tile": _side(tiles)}
+    return _found(solved, scale, attrs)
+
+
+def _tiles(problem: Problem, home: str) -> tuple[Tiling, list[Delayed]]:
+    """Blocks on the workers, and panels of distances, computed only where all of them are wanted twice."""
+    n, config = problem.table.n_frames, problem.config
+    spans = blocks(n, config.tile or tile_size(n))
+    made = make_blocks(
+        problem.table, problem.metric, problem.mean, spans, problem.form, problem.precision, problem.progress
+    )
+    tiles = tiling(made, spans, problem.itemsize)
+    distances = distance_panels(tiles)
+    looked_at = isinstance(config.epsilon, str) and n <= EXACT_MEDIAN_FRAMES
+    if home in ("local", "resident") and looked_at:
+        distances = persist(distances, "distances", problem.progress)
+    return tiles, distances
+
+
+@contextmanager
+def _product(home: str, tiles: Tiling, distances: list[Delayed], scale: Scale, progress: Progress) -> Iterator[MatMat]:
+    """Product with the kernel, its tiles in the home that was chosen; what lies on disk is gone at the end."""
+    if home == "local":
+        yield local_product(tiles, distances, scale, progress)
+    elif home == "resident":
+        yield resident_product(tiles, distances, scale, progress)
+    elif home == "recomputed":
+        yield recomputed_product(tiles, scale)
+    else:
+        with tempfile.TemporaryDirectory(prefix="manifold-observer-tiles-") as folder:
+            yield disk_product(tiles, scale, Path(folder))
+
+
+def _landmarks(problem: Problem, scale: Scale | None) -> Landmarked:
+    """As many coordinates as one pass has vectors, through landmarks."""
+    n_modes = max(WIDTH, wanted_modes(problem.config, problem.table.n_frames))
+    return embed_landmarks(
+        problem.table,
+        problem.metric,
+        problem.mean,
+        problem.form,
+        problem.precision,
+        problem.config,
+        n_modes,
+        scale,
+        problem.progress,
+    )
+
+
+def _warm(known: Landmarked) -> Warm:
+    """Where a solve over all frames starts."""
+    return Warm(known.coordinates, known.degrees)
+
+
+def _found(solved: Solved, scale: Scale, attrs: Attrs) -> Found:
+    """What a solve found."""
+    return Found(
+        solved.eigenvalues,
+        solved.residuals,
+        solved.coordinates,
+        solved.degrees,
+        scale,
+        None,
+        attrs | {"passes": solved.passes},
+    )
+
+
+def _side(tiles: Tiling) -> int:
+    """Frames on the side of a tile."""
+    return tiles.spans[0][1] - tiles.spans[0][0]
