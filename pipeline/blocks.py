@@ -128,14 +128,14 @@ def pseudo_inverse(config: EmbedConfig, total: moments.Moments) -> PseudoInverse
     return PseudoInverse(config.rank, config.tolerance, config.regularization, _ZERO_VARIANCE * variance)
 
 
-def probe(table: Table, metric: geometry.Metric, mean: NDArray[np.float64], form: str) -> geometry.Probe:
+def probe(table: Table, metric: geometry.Metric, axes: moments.Axes, form: str) -> geometry.Probe:
     """Time a small tile in every form that is not hopeless, where the frames are; it computes."""
     n = min(_PROBE_FRAMES, table.n_frames)
     middle = (table.n_frames - n) // 2
     spans = [(first, first + n) for first in (0, middle)]
     parts = [part_of(table, span, metric.window) for span in spans]
-    forms = _candidates(table, metric) if form == "auto" else [form]
-    return compute([task(_probe, mean, parts, metric, forms, spans)])[0]
+    forms = _candidates(table, metric, axes.width) if form == "auto" else [form]
+    return compute([task(_probe, axes, parts, metric, forms, spans)])[0]
 
 
 def fastest(seconds: dict[str, float]) -> str:
@@ -151,7 +151,7 @@ def fastest(seconds: dict[str, float]) -> str:
 def make_blocks(
     table: Table,
     metric: geometry.Metric,
-    mean: NDArray[np.float64],
+    axes: moments.Axes,
     spans: list[Span],
     form: str,
     dtype: str,
@@ -164,7 +164,7 @@ def make_blocks(
     ValueError
         Frames whose local covariance is zero or not finite, named.
     """
-    made = [task(block_task, mean, part_of(table, span, metric.window), metric, form, dtype, span) for span in spans]
+    made = [task(block_task, axes, part_of(table, span, metric.window), metric, form, dtype, span) for span in spans]
     return persist(made, "covariances", progress)
 
 
@@ -229,9 +229,8 @@ def _part(table: Table, span: Span, window: int) -> Part:
     return Part(_rows(table.data, (low, high)), np.arange(start, stop) - low, starts - low, None)
 
 
-def _candidates(table: Table, metric: geometry.Metric) -> list[str]:
+def _candidates(table: Table, metric: geometry.Metric, p: int) -> list[str]:
     """Forms worth timing, the best by counting first: the window form needs windows, the hopeless are left out."""
-    p = table.n_features
     most = p if table.covariance is not None else min(p, metric.window - 1)
     rank = min(metric.inverse.rank or most, most)
     forms = [form for form in geometry.FORMS if form != "window" or table.covariance is None]
@@ -251,27 +250,25 @@ def _moments(frames: NDArray[np.float64], first: int) -> moments.Moments:
         ) from None
 
 
-def slab_of(mean: NDArray[np.float64], part: Part) -> geometry.Slab:
+def slab_of(axes: moments.Axes, part: Part) -> geometry.Slab:
     """Slab of centred frames, within a task."""
     exact = None if part.covariance is None else np.asarray(part.covariance, np.float64)
-    return geometry.Slab(np.asarray(part.frames, np.float64) - mean, part.rows, part.starts, exact)
+    return geometry.Slab(axes.apply(np.asarray(part.frames, np.float64)), part.rows, part.starts, exact)
 
 
-def block_task(
-    mean: NDArray[np.float64], part: Part, metric: geometry.Metric, form: str, dtype: str, span: Span
-) -> Block:
+def block_task(axes: moments.Axes, part: Part, metric: geometry.Metric, form: str, dtype: str, span: Span) -> Block:
     """One block; a degenerate covariance is told with the frames it belongs to."""
     try:
-        return geometry.build_block(slab_of(mean, part), metric, form, dtype)
+        return geometry.build_block(slab_of(axes, part), metric, form, dtype)
     except DegenerateCovarianceError as error:
         raise degenerate(error, metric, span) from None
 
 
 def _probe(
-    mean: NDArray[np.float64], parts: list[Part], metric: geometry.Metric, forms: list[str], spans: list[Span]
+    axes: moments.Axes, parts: list[Part], metric: geometry.Metric, forms: list[str], spans: list[Span]
 ) -> geometry.Probe:
     """One timed tile a form."""
-    slabs = [slab_of(mean, part) for part in parts]
+    slabs = [slab_of(axes, part) for part in parts]
     for slab, span in zip(slabs, spans, strict=True):
         try:
             geometry.build_block(slab, metric, forms[0])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from manifold_observer.tasks import diffusion
 from manifold_observer.tasks.geometry import Metric, Probe
-from manifold_observer.tasks.moments import Moments
+from manifold_observer.tasks.moments import Axes, Moments, span_axes
 
 from .blocks import Table, check_moments, fastest, probe, pseudo_inverse, rows_of, table
 from .checkpoint import Checkpoint
@@ -204,10 +204,12 @@ def _embed(rows: Table, config: EmbedConfig, checkpoint: Path | None, progress: 
     rows, total = check_moments(rows, progress)
     window = 0 if rows.covariance is not None else config.window
     metric = Metric(window, pseudo_inverse(config, total))
+    # Given covariances may reach beyond what the frames span: their inverses must be taken in all features.
+    axes = Axes(total.mean, None) if rows.covariance is not None else span_axes(total)
     kept = Checkpoint(checkpoint, _problem(rows, total, config))
-    choice = kept.choice or _choose(rows, metric, total, config)
+    choice = kept.choice or _choose(rows, metric, axes, config)
     kept.choose(choice)
-    problem = Problem(rows, metric, total.mean, str(choice["form"]), str(choice["precision"]), config, progress)
+    problem = Problem(rows, metric, axes, str(choice["form"]), str(choice["precision"]), config, progress)
     method = choose_method(rows.n_frames, problem.itemsize, config)
     found = exactly(problem, kept) if method == "exact" else through_landmarks(problem, kept)
     n_modes = modes_to_keep(found.eigenvalues, config)
@@ -231,14 +233,15 @@ def _problem(rows: Table, total: Moments, config: EmbedConfig) -> dict[str, Any]
     }
 
 
-def _choose(rows: Table, metric: Metric, total: Moments, config: EmbedConfig) -> dict[str, Any]:
+def _choose(rows: Table, metric: Metric, axes: Axes, config: EmbedConfig) -> dict[str, Any]:
     """Form and precision, from a probe."""
-    found = probe(rows, metric, total.mean, config.form)
+    found = probe(rows, metric, axes, config.form)
     form = fastest(found.seconds)
     return {
         "form": form,
         "precision": _precision(found, form, config),
         "float32_error": found.float32_error[form],
+        "axes": axes.width,
     }
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from dask.delayed import Delayed
 from numpy.typing import NDArray
 
 from manifold_observer.tasks import diffusion, kernel, landmarks, scale
 from manifold_observer.tasks.covariance import DegenerateCovarianceError
 from manifold_observer.tasks.geometry import Metric
 from manifold_observer.tasks.landmarks import Anchors, Carried, Maps
+from manifold_observer.tasks.moments import Axes
 
 from .blocks import Part, Table, block_task, degenerate, part_of, slab_of
 from .config import EmbedConfig
@@ -20,9 +22,12 @@ from .plan import Span, blocks
 Floats = NDArray[np.float64]
 # Frames that one task streams, and frames whose exact rows judge the result.
 _SPAN = 16384
+_LEAST_SPANS = 16
 _SAMPLE_FRAMES = 256
 # Candidates a landmark, for choices that look at the features.
 _CANDIDATES = 10
+# Landmarks for the start of an exact solve: more cost more than the pass that they save.
+_WARM_LANDMARKS = 1000
 # An eigenvalue of the landmarks below this share of the largest is noise, and dividing by it spreads it.
 _SMALLEST = 1e-2
 
@@ -46,24 +51,21 @@ class Landmarked(NamedTuple):
 def embed_landmarks(
     table: Table,
     metric: Metric,
-    mean: Floats,
+    axes: Axes,
     form: str,
     dtype: str,
     config: EmbedConfig,
     n_modes: int,
-    known_scale: kernel.Scale | None,
     progress: Progress,
 ) -> Landmarked:
     """Coordinates of all frames through landmarks; it computes, in one pass (three by the diffusion route).
 
     Parameters
     ----------
-    table, metric, mean, form, dtype, config
+    table, metric, axes, form, dtype, config
         As the exact way has them.
     n_modes
         Coordinates wanted; fewer come where the landmarks have fewer that can be carried over.
-    known_scale
-        Scale of the kernel; from the distances between the landmarks when None.
     progress
         Where to report.
 
@@ -78,19 +80,55 @@ def embed_landmarks(
     """
     m = min(config.landmarks, table.n_frames)
     chosen = _choose(table, m, config)
-    landmark_block = _gather(table, metric, mean, chosen, form, dtype)
-    how = known_scale or _scale(landmark_block, config)
+    landmark_block = _gather(table, metric, axes, chosen, form, dtype)
+    how = _scale(landmark_block, config)
     maps, anchors = compute([task(_start, landmark_block, how, config.alpha, n_modes)])[0]
     eigenvalues = maps.eigenvalues
-    spans = blocks(table.n_frames, _SPAN)
+    spans = blocks(table.n_frames, min(_SPAN, -(-table.n_frames // _LEAST_SPANS)))
     if config.landmark_route == "diffusion":
-        eigenvalues, anchors = _diffusion_route(table, metric, mean, form, anchors, n_modes, spans, progress)
+        eigenvalues, anchors = _diffusion_route(table, metric, axes, form, anchors, n_modes, spans, progress)
     sample = np.sort(_draw(table.n_frames, _SAMPLE_FRAMES, config.seed))
-    sample_block = _gather(table, metric, mean, sample, form, dtype)
+    sample_block = _gather(table, metric, axes, sample, form, dtype)
     kept = persist([task(_identity, anchors)], "landmarks")[0]
-    tasks = [task(_carry, mean, part_of(table, s, metric.window), metric, form, kept, sample_block, s) for s in spans]
+    tasks = [task(_carry, axes, part_of(table, s, metric.window), metric, form, kept, sample_block, s) for s in spans]
     parts = compute(persist(tasks, "landmarks", progress))
-    return _finish(parts, eigenvalues, sample, table.n_frames, how.epsilon, config, m)
+    return _finish(parts, eigenvalues, sample, table.n_frames, how.epsilon, config, m, axes)
+
+
+def near(
+    made: list[Delayed], spans: list[Span], how: kernel.Scale, alpha: float, n_modes: int, progress: Progress
+) -> tuple[Floats, Floats]:
+    """Coordinates near the exact ones, and row sums, for a solve to start from; it computes.
+
+    Parameters
+    ----------
+    made, spans
+        Blocks of all frames on the workers, and their frames.
+    how
+        Scale of the kernel.
+    alpha
+        Density normalisation.
+    n_modes
+        Coordinates wanted.
+    progress
+        Where to report.
+
+    Returns
+    -------
+    Coordinates (N, <= n_modes), not scaled, and estimated row sums (N,).
+    """
+    n = spans[-1][1]
+    chosen = landmarks.uniform(n, min(_WARM_LANDMARKS, n))
+    parts = []
+    for block, (first, stop) in zip(made, spans, strict=True):
+        within = chosen[(chosen >= first) & (chosen < stop)] - first
+        if len(within):
+            parts.append(task(kernel.take, block, within))
+    joined = task(kernel.join, parts)
+    anchors = persist([task(_only_anchors, joined, how, alpha, n_modes)], "landmarks")[0]
+    found = compute([task(landmarks.near_coordinates, block, anchors) for block in made], "landmarks", progress)
+    psi, affinity = (np.concatenate(column) for column in zip(*found, strict=True))
+    return psi, n * affinity
 
 
 def _choose(table: Table, m: int, config: EmbedConfig) -> NDArray[np.int64]:
@@ -110,19 +148,21 @@ def _draw(n: int, count: int, seed: int) -> NDArray[np.int64]:
     return np.random.default_rng(seed).choice(n, min(count, n), replace=False)
 
 
-def _gather(table: Table, metric: Metric, mean: Floats, chosen: NDArray[np.int64], form: str, dtype: str) -> object:
+def _gather(table: Table, metric: Metric, axes: Axes, chosen: NDArray[np.int64], form: str, dtype: str) -> object:
     """One block of the chosen frames, kept on the workers."""
     made = []
     for span in blocks(table.n_frames, _SPAN):
         within = chosen[(chosen >= span[0]) & (chosen < span[1])]
         if len(within):
             part = part_of(table, span, metric.window, within)
-            made.append(task(block_task, mean, part, metric, form, dtype, span))
+            made.append(task(block_task, axes, part, metric, form, dtype, span))
     return persist([task(kernel.join, made)], "landmarks")[0]
 
 
 def _scale(block: object, config: EmbedConfig) -> kernel.Scale:
-    """Scale of the kernel, from the distances between the landmarks."""
+    """Scale of the kernel: a number, or from the distances between the landmarks."""
+    if not isinstance(config.epsilon, str):
+        return kernel.Scale(float(config.epsilon))
     median = compute([task(_median, block)])[0]
     if not median > 0:
         raise ValueError(
@@ -135,7 +175,7 @@ def _scale(block: object, config: EmbedConfig) -> kernel.Scale:
 def _diffusion_route(
     table: Table,
     metric: Metric,
-    mean: Floats,
+    axes: Axes,
     form: str,
     anchors: Anchors,
     n_modes: int,
@@ -144,7 +184,7 @@ def _diffusion_route(
 ) -> tuple[Floats, Anchors]:
     """Two more passes: column sums of all strips, then the links between landmarks."""
     sums = compute(
-        [task(_columns, mean, part_of(table, s, metric.window), metric, form, anchors, s) for s in spans],
+        [task(_columns, axes, part_of(table, s, metric.window), metric, form, anchors, s) for s in spans],
         "landmarks",
         progress,
     )
@@ -153,7 +193,7 @@ def _diffusion_route(
     # A task's links are m x m numbers whatever its span: few tasks, so that little is sent.
     long_spans = blocks(table.n_frames, max(_SPAN, -(-table.n_frames // 32)))
     links = compute(
-        [task(_links, mean, part_of(table, s, metric.window), metric, form, kept, s) for s in long_spans],
+        [task(_links, axes, part_of(table, s, metric.window), metric, form, kept, s) for s in long_spans],
         "landmarks",
         progress,
     )
@@ -170,6 +210,7 @@ def _finish(
     epsilon: float,
     config: EmbedConfig,
     m: int,
+    axes: Axes,
 ) -> Landmarked:
     """Unit mean square and fixed signs for the coordinates of all spans, and their residuals."""
     psi = np.concatenate([part.coordinates for part in parts])
@@ -185,7 +226,7 @@ def _finish(
         eigenvalues=eigenvalues,
         coordinates=psi,
         degrees=n * np.concatenate([part.affinity for part in parts]),
-        lift=_total([part.lift for part in parts]) * factor / n,
+        lift=axes.lift(_total([part.lift for part in parts])) * factor / n,
         residuals=judged.residuals,
         epsilon=epsilon,
         attrs={
@@ -223,27 +264,32 @@ def _start(block: kernel.Block, how: kernel.Scale, alpha: float, n_modes: int) -
     return maps, landmarks.nystrom_anchors(block, how, maps, alpha)
 
 
+def _only_anchors(block: kernel.Block, how: kernel.Scale, alpha: float, n_modes: int) -> Anchors:
+    """What carries the landmarks' diffusion maps over."""
+    return _start(block, how, alpha, n_modes)[1]
+
+
 def _carry(
-    mean: Floats, part: Part, metric: Metric, form: str, anchors: Anchors, sample: kernel.Block, span: Span
+    axes: Axes, part: Part, metric: Metric, form: str, anchors: Anchors, sample: kernel.Block, span: Span
 ) -> Carried:
     """Coordinates of one span."""
     try:
-        return landmarks.carry_over(slab_of(mean, part), metric, form, anchors, sample)
+        return landmarks.carry_over(slab_of(axes, part), metric, form, anchors, sample)
     except DegenerateCovarianceError as error:
         raise degenerate(error, metric, span) from None
 
 
-def _columns(mean: Floats, part: Part, metric: Metric, form: str, anchors: Anchors, span: Span) -> Floats:
+def _columns(axes: Axes, part: Part, metric: Metric, form: str, anchors: Anchors, span: Span) -> Floats:
     """Column sums of one span's strips."""
     try:
-        return landmarks.column_sums(slab_of(mean, part), metric, form, anchors)
+        return landmarks.column_sums(slab_of(axes, part), metric, form, anchors)
     except DegenerateCovarianceError as error:
         raise degenerate(error, metric, span) from None
 
 
-def _links(mean: Floats, part: Part, metric: Metric, form: str, anchors: Anchors, span: Span) -> Floats:
+def _links(axes: Axes, part: Part, metric: Metric, form: str, anchors: Anchors, span: Span) -> Floats:
     """Links between landmarks through one span."""
     try:
-        return landmarks.link_sums(slab_of(mean, part), metric, form, anchors)
+        return landmarks.link_sums(slab_of(axes, part), metric, form, anchors)
     except DegenerateCovarianceError as error:
         raise degenerate(error, metric, span) from None

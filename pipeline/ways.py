@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from manifold_observer.tasks.geometry import Metric
 from manifold_observer.tasks.kernel import Scale
+from manifold_observer.tasks.moments import Axes
 
 from .blocks import Table, make_blocks
 from .checkpoint import Checkpoint
@@ -31,7 +32,7 @@ from .kernel import (
     resident_product,
     tiling,
 )
-from .landmarks import Landmarked, embed_landmarks
+from .landmarks import Landmarked, embed_landmarks, near
 from .memory import choose_home
 from .plan import EXACT_MEDIAN_FRAMES, blocks, tile_size
 
@@ -42,11 +43,11 @@ TOLERANCES = {"local": 1e-10, "resident": 1e-9, "disk": 1e-4, "recomputed": 1e-4
 
 
 class Problem(NamedTuple):
-    """Frames, metric, mean of the features, form and precision of the tiles, options, progress."""
+    """Frames, metric, axes of the distances, form and precision of the tiles, options, progress."""
 
     table: Table
     metric: Metric
-    mean: Floats
+    axes: Axes
     form: str
     precision: str
     config: EmbedConfig
@@ -79,7 +80,8 @@ def exactly(problem: Problem, checkpoint: Checkpoint) -> Found:
     tolerance = config.residual_tolerance or TOLERANCES[home]
     warm = None
     if home in ("recomputed", "disk") and scale.local is None and checkpoint.load() is None:
-        warm = _warm(_landmarks(problem, scale))
+        n_near = max(WIDTH, wanted_modes(config, n))
+        warm = Warm(*near(tiles.blocks, tiles.spans, scale, config.alpha, n_near, problem.progress))
     with _product(home, tiles, distances, scale, problem.progress) as matmat:
         del distances
         solved = solve(matmat, n, config, problem.progress, tolerance=tolerance, checkpoint=checkpoint, warm=warm)
@@ -89,8 +91,7 @@ def exactly(problem: Problem, checkpoint: Checkpoint) -> Found:
 def through_landmarks(problem: Problem, checkpoint: Checkpoint) -> Found:
     """Eigenpairs through landmarks, with ``refine`` exact passes after them."""
     config, n = problem.config, problem.table.n_frames
-    given = None if isinstance(config.epsilon, str) else Scale(float(config.epsilon))
-    known = _landmarks(problem, given)
+    known = _landmarks(problem)
     attrs = known.attrs | {"method": "landmarks", "refine": config.refine}
     scale = Scale(known.epsilon)
     if config.refine == 0:
@@ -113,7 +114,7 @@ def through_landmarks(problem: Problem, checkpoint: Checkpoint) -> Found:
             problem.progress,
             tolerance=TOLERANCES[home],
             checkpoint=checkpoint,
-            warm=_warm(known),
+            warm=Warm(known.coordinates, known.degrees),
             passes=config.refine,
         )
     attrs |= {"residual_from": "all frames", "home": home, "tile": _side(tiles)}
@@ -125,7 +126,7 @@ def _tiles(problem: Problem, home: str) -> tuple[Tiling, list[Delayed]]:
     n, config = problem.table.n_frames, problem.config
     spans = blocks(n, config.tile or tile_size(n))
     made = make_blocks(
-        problem.table, problem.metric, problem.mean, spans, problem.form, problem.precision, problem.progress
+        problem.table, problem.metric, problem.axes, spans, problem.form, problem.precision, problem.progress
     )
     tiles = tiling(made, spans, problem.itemsize)
     distances = distance_panels(tiles)
@@ -149,25 +150,20 @@ def _product(home: str, tiles: Tiling, distances: list[Delayed], scale: Scale, p
             yield disk_product(tiles, scale, Path(folder))
 
 
-def _landmarks(problem: Problem, scale: Scale | None) -> Landmarked:
-    """As many coordinates as one pass has vectors, through landmarks."""
-    n_modes = max(WIDTH, wanted_modes(problem.config, problem.table.n_frames))
+def _landmarks(problem: Problem) -> Landmarked:
+    """Coordinates through landmarks: as many as wanted, or as one exact pass after them has vectors."""
+    wanted = wanted_modes(problem.config, problem.table.n_frames)
+    n_modes = max(WIDTH, wanted) if problem.config.refine else wanted
     return embed_landmarks(
         problem.table,
         problem.metric,
-        problem.mean,
+        problem.axes,
         problem.form,
         problem.precision,
         problem.config,
         n_modes,
-        scale,
         problem.progress,
     )
-
-
-def _warm(known: Landmarked) -> Warm:
-    """Where a solve over all frames starts."""
-    return Warm(known.coordinates, known.degrees)
 
 
 def _found(solved: Solved, scale: Scale, attrs: Attrs) -> Found:

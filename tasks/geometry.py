@@ -118,9 +118,9 @@ def probe(rows: Slab, columns: Slab, metric: Metric, forms: Sequence[str]) -> Pr
     for form in forms:
         exact = [build_block(slab, metric, form) for slab in (rows, columns)]
         single = [kernel.astype(block, np.float32) for block in exact]
-        tile = kernel.squared_distances(*single)
-        seconds[form] = min(_seconds(*single) for _ in range(2))
-        truth = kernel.squared_distances(*exact)
+        tile = kernel.squared_distances(single[0], single[1])
+        seconds[form] = min(_seconds(single[0], single[1]) for _ in range(2))
+        truth = kernel.squared_distances(exact[0], exact[1])
         errors[form] = float(np.abs(tile - truth).max())
         median = float(np.median(truth))
     return Probe(seconds, errors, median)

@@ -181,7 +181,12 @@ def n_frames(block: Block) -> int:
     return len(block.rows) if isinstance(block, WindowBlock) else len(block[0])
 
 
-def squared_distances(rows: Block, columns: Block) -> Array:
+def precision(block: Block) -> np.dtype[np.floating]:
+    """Floating-point precision of a block."""
+    return block.mixing.dtype if isinstance(block, WindowBlock) else block[0].dtype
+
+
+def squared_distances(rows: Block, columns: Block, out: Array | None = None) -> Array:
     """Modified Mahalanobis distances of one tile, already squared.
 
     Parameters
@@ -190,6 +195,8 @@ def squared_distances(rows: Block, columns: Block) -> Array:
         Block of m frames.
     columns
         Block of n frames, of the same form and precision.
+    out
+        Memory of at least m n numbers to use for the tile, in the quadratic form.
 
     Returns
     -------
@@ -208,8 +215,14 @@ def squared_distances(rows: Block, columns: Block) -> Array:
     array([[0., 4.],
            [4., 0.]])
     """
+    distances = unclipped_distances(rows, columns, out)
+    return np.maximum(distances, 0, out=distances)
+
+
+def unclipped_distances(rows: Block, columns: Block, out: Array | None = None) -> Array:
+    """As :func:`squared_distances`, with what rounding leaves below 0."""
     if isinstance(rows, QuadraticBlock) and isinstance(columns, QuadraticBlock):
-        distances = _quadratic_tile(rows, columns)
+        distances = _quadratic_tile(rows, columns, out)
     elif isinstance(rows, FactorBlock) and isinstance(columns, FactorBlock):
         distances = _factor_side(rows, columns)
         distances += _factor_side(columns, rows).T
@@ -242,6 +255,7 @@ def kernel_tile(
     row_scales: Floats | None = None,
     column_scales: Floats | None = None,
     on_diagonal: bool = False,
+    out: Array | None = None,
 ) -> Array:
     r"""Affinities of one tile, from its frames.
 
@@ -255,6 +269,8 @@ def kernel_tile(
         Scales of the frames, shapes (m,) and (n,), for :math:`\exp(-d_{ij} / \sqrt{s_i s_j})`; or None.
     on_diagonal
         The tile lies on the diagonal of the matrix: it is made exactly symmetric, with ones on it.
+    out
+        Memory to use, as in :func:`squared_distances`.
 
     Returns
     -------
@@ -271,7 +287,7 @@ def kernel_tile(
     array([[1. , 0.5],
            [0.5, 1. ]])
     """
-    tile = squared_distances(rows, columns)
+    tile = squared_distances(rows, columns, out)
     if on_diagonal:
         tile = symmetric(tile)
     if row_scales is None or column_scales is None:
@@ -333,11 +349,13 @@ def _take_windows(block: WindowBlock, chosen: Integers) -> WindowBlock:
     return WindowBlock(block.halo[used], place[: len(rows)], first, *rest)
 
 
-def _quadratic_tile(rows: QuadraticBlock, columns: QuadraticBlock) -> Array:
+def _quadratic_tile(rows: QuadraticBlock, columns: QuadraticBlock, out: Array | None) -> Array:
     """Both halves of the distance in one product."""
+    shape = len(rows.features), len(columns.features)
+    place = None if out is None else out.reshape(-1)[: shape[0] * shape[1]].reshape(shape)
     half = rows.features.shape[1] // 2
     swapped = np.concatenate([columns.features[:, half:], columns.features[:, :half]], axis=1)
-    return rows.features @ swapped.T
+    return np.matmul(rows.features, swapped.T, out=place)
 
 
 def _factor_side(rows: FactorBlock, columns: FactorBlock) -> Array:

@@ -235,6 +235,13 @@ def carry_over(
     return Carried(*stacked, *(_sum([part[k] for part in parts]) for k in range(2, 6)))
 
 
+def near_coordinates(block: kernel.Block, anchors: Anchors) -> tuple[Floats, Floats]:
+    """Coordinates (n, k) of a block's frames by the Nystrom route, and mean affinity (n,) to a landmark."""
+    strip = kernel.kernel_tile(block, anchors.block, anchors.scale.epsilon)
+    psi = (strip @ anchors.weights) / (strip @ anchors.density)[:, None]
+    return psi, strip.mean(axis=1, dtype=np.float64)
+
+
 class Judged(NamedTuple):
     """Eigenvalues (k,) seen by the exact rows of the sample, and relative residual norms (k,) over them."""
 
@@ -274,16 +281,11 @@ def _strips(
     slab: geometry.Slab, metric: geometry.Metric, form: str, anchors: Anchors
 ) -> Iterator[tuple[tuple[kernel.Block, Floats], Array]]:
     """Blocks of a few frames with those frames, and their strips."""
-    dtype = _precision(anchors.block)
+    dtype = kernel.precision(anchors.block)
     for first in range(0, len(slab.rows), _FRAMES):
         some = geometry.narrow(slab, first, first + _FRAMES, metric.window)
         block = geometry.build_block(some, metric, form, dtype)
         yield (block, some.frames[some.rows]), kernel.kernel_tile(block, anchors.block, anchors.scale.epsilon)
-
-
-def _precision(block: kernel.Block) -> np.dtype[np.floating]:
-    """Floating-point precision of a block."""
-    return block.mixing.dtype if isinstance(block, kernel.WindowBlock) else block[0].dtype
 
 
 def _next_point(rng: np.random.Generator, nearest: Floats, chosen: Sequence[int], farthest: bool) -> int:

@@ -9,6 +9,10 @@ import numpy as np
 
 from manifold_observer.tasks.arrays import Floats
 
+# Widest features of which the scatter is kept.
+_MAX_SCATTER = 256
+_ROUNDING = 1e-13
+
 
 class NotFiniteError(ValueError):
     """A frame of the block holds NaN or infinity; ``index`` is the first such frame."""
@@ -19,11 +23,40 @@ class NotFiniteError(ValueError):
 
 
 class Moments(NamedTuple):
-    """Number of frames n, mean (p,), and sum of squared deviations from it (p,)."""
+    """Number of frames n, mean (p,), sum of squared deviations from it (p,), and their scatter (p, p).
+
+    The scatter is kept for up to 256 features only.
+    """
 
     n: int
     mean: Floats
     squares: Floats
+    scatter: Floats | None = None
+
+
+class Axes(NamedTuple):
+    """Where distances are taken: frames less their mean (p,), in the basis (p, r) of what they span, if known.
+
+    Features that are constant, or tied to others as the cells of a histogram are, make the frames span
+    less than all p directions. Distances in the span are the same, and cheaper.
+    """
+
+    mean: Floats
+    basis: Floats | None
+
+    def apply(self, frames: Floats) -> Floats:
+        """Frames (n, p) in these axes, (n, r)."""
+        centred = frames - self.mean
+        return centred if self.basis is None else centred @ self.basis
+
+    def lift(self, values: Floats) -> Floats:
+        """Back from these axes (r, k) to features (p, k)."""
+        return values if self.basis is None else self.basis @ values
+
+    @property
+    def width(self) -> int:
+        """Number of axes r."""
+        return len(self.mean) if self.basis is None else self.basis.shape[1]
 
 
 def moments(frames: Floats) -> Moments:
@@ -52,7 +85,9 @@ def moments(frames: Floats) -> Moments:
     if not finite.all():
         raise NotFiniteError(int(np.argmin(finite)), int(np.count_nonzero(~finite)))
     mean = frames.mean(axis=0)
-    return Moments(len(frames), mean, np.square(frames - mean).sum(axis=0))
+    centred = frames - mean
+    scatter = centred.T @ centred if frames.shape[1] <= _MAX_SCATTER else None
+    return Moments(len(frames), mean, np.square(centred).sum(axis=0), scatter)
 
 
 def combine(parts: Iterable[Moments]) -> Moments:
@@ -60,8 +95,8 @@ def combine(parts: Iterable[Moments]) -> Moments:
 
     Examples
     --------
-    >>> combine([moments(np.array([[1.0]])), moments(np.array([[3.0]]))])
-    Moments(n=2, mean=array([2.]), squares=array([2.]))
+    >>> combine([moments(np.array([[1.0]])), moments(np.array([[3.0]]))])[:3]
+    (2, array([2.]), array([2.]))
     """
     total: Moments | None = None
     for part in parts:
@@ -76,4 +111,27 @@ def _pair(a: Moments, b: Moments) -> Moments:
     count = a.n + b.n
     shift = b.mean - a.mean
     mean = a.mean + shift * (b.n / count)
-    return Moments(count, mean, a.squares + b.squares + np.square(shift) * (a.n * b.n / count))
+    weight = a.n * b.n / count
+    scatter = (
+        None if a.scatter is None or b.scatter is None else a.scatter + b.scatter + weight * np.outer(shift, shift)
+    )
+    return Moments(count, mean, a.squares + b.squares + weight * np.square(shift), scatter)
+
+
+def span_axes(total: Moments) -> Axes:
+    """Axes that the frames span, those of largest variance first.
+
+    Directions below 1e-13 of the largest variance are rounding.
+
+    Examples
+    --------
+    >>> span_axes(moments(np.array([[0.0, 1.0, 7.0], [1.0, 0.0, 7.0]]))).width
+    1
+    """
+    if total.scatter is None:
+        return Axes(total.mean, None)
+    values, vectors = np.linalg.eigh(total.scatter)
+    kept = values > _ROUNDING * values[-1]
+    if kept.all():
+        return Axes(total.mean, None)
+    return Axes(total.mean, vectors[:, kept][:, ::-1])

@@ -1,0 +1,63 @@
+"""Exact modes of many frames with recomputed tiles: passes, residuals, memory, and time against the machine's sgemm.
+
+The ideal pass is what the workers' sgemm rate of the same run predicts for 4 q operations a pair of frames.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import manifold_observer.pipeline as mo
+from manifold_observer.pipeline.cluster import connect
+
+from measure import peaks, sgemm_rate_of_workers, sphere_frames
+
+
+def run(n_frames: int, n_workers: int, options: dict[str, Any]) -> dict[str, Any]:
+    """One embedding with everything that is to be known of it."""
+    with tempfile.TemporaryDirectory() as folder, connect("local", n_workers=n_workers) as client:
+        frames, truth = sphere_frames(Path(folder), n_frames)
+        mo.embed(frames[:500], n_modes=2)  # imports on the workers are not the point
+        rate = sgemm_rate_of_workers(client)
+        before = time.perf_counter()
+        embedding = mo.embed(frames, n_modes=4, **options)
+        seconds = time.perf_counter() - before
+        rate = (rate + sgemm_rate_of_workers(client)) / 2
+        state = mo.observe(embedding, frames)
+        score = mo.scores({"observer": state}, truth).correlation
+        memory = peaks(client)
+    p = frames.sizes["feature"]
+    operations = n_frames**2 / 2 * 2 * (p + 1) * (p + 2)
+    ideal = operations / rate
+    return {
+        "n_frames": n_frames,
+        "n_features": p,
+        "n_workers": n_workers,
+        **{name: embedding.attrs[name] for name in ("method", "home", "form", "precision", "passes")},
+        "eigenvalues": embedding["eigenvalue"].values.round(5).tolist(),
+        "residuals": embedding["residual"].values.tolist(),
+        "correlation": score.values.round(4).ravel().tolist(),
+        "seconds": round(seconds, 1),
+        "sgemm_gflops_of_workers": round(rate / 1e9, 1),
+        "ideal_pass_seconds": round(ideal, 2),
+        "seconds_over_ideal": round(seconds / (embedding.attrs["passes"] * ideal), 2)
+        if embedding.attrs["passes"]
+        else None,
+        **memory,
+    }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--frames", type=int, default=20_000)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument(
+        "--options", default='{"home": "recomputed", "residual_tolerance": 1e-3}', help="JSON for embed"
+    )
+    arguments = parser.parse_args()
+    print(json.dumps(run(arguments.frames, arguments.workers, json.loads(arguments.options))))
