@@ -133,7 +133,7 @@ def write_sphere(
     >>> sphere.recording.dims, sphere.recording.shape, sphere.attrs["sampling_rate"]
     (('time', 'channel'), (600, 3), 10.0)
     >>> sphere.angle.sel(component="azimuth").values[:2].round(3)
-    array([0.2  , 0.204])
+    array([0.2  , 0.218])
     """
     settings = _Settings(
         n_samples=n_samples,

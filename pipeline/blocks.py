@@ -24,6 +24,8 @@ _HERE_BYTES = 2**23
 _KEEP_BYTES = 2**28
 # A largest covariance eigenvalue below this share of the total variance is rounding.
 _ZERO_VARIANCE = 1e-14
+# Variance below this share of the squared mean is rounding too.
+_EQUAL = 1e-28
 _PROBE_FRAMES = 128
 # A form that costs this many times the best is not worth timing.
 _HOPELESS = 3
@@ -74,6 +76,8 @@ def table(frames: xr.DataArray, covariance: xr.DataArray | None, window: int) ->
             f"embed: frames must have dims (frame, feature); got {frames.dims}. "
             "Make them with mo.histogram, mo.stft, mo.log_rms or mo.identity."
         )
+    if frames.dtype.kind not in "iufb":
+        raise TypeError(f"embed: frames must hold real numbers; got dtype {frames.dtype}.")
     frames = frames.transpose("frame", "feature")
     n = frames.sizes["frame"]
     if n < 3:
@@ -105,7 +109,8 @@ def check_moments(table: Table, progress: Progress) -> tuple[Table, moments.Mome
     spans = blocks(table.n_frames, max(1, 2**25 // (8 * table.n_features)))
     parts = [task(_moments, _rows(table.data, span), span[0]) for span in spans]
     total = moments.combine(compute(parts, "frames", progress))
-    if not total.squares.any():
+    # Equal frames leave what rounding their mean left.
+    if not (total.squares > _EQUAL * total.n * np.square(total.mean)).any():
         raise ValueError(
             f"embed: all {table.n_frames} frames are equal, so that there is nothing to embed. "
             "Check the recording (a dead channel?) and the features."
@@ -179,9 +184,14 @@ def _check_windows(segment: NDArray[np.int64], window: int) -> None:
         if stop - start < window:
             raise ValueError(
                 f"embed: every segment must hold at least window={window} frames; got {stop - start} in segment "
-                f"{segment[start]} (frames {start} .. {stop - 1}). Give window={stop - start}, or leave the "
-                f"segment out with frames.where(frames.segment != {segment[start]}, drop=True)."
+                f"{segment[start]} (frames {start} .. {stop - 1}). {_shorter(stop - start)}eave the segment out with "
+                f"frames.where(frames.segment != {segment[start]}, drop=True)."
             )
+
+
+def _shorter(n: int) -> str:
+    """A window that would fit, where there is one."""
+    return f"Give window={n}, or l" if n > 1 else "L"
 
 
 def _data(array: xr.DataArray) -> da.Array | NDArray[Any]:

@@ -59,7 +59,7 @@ def connect(cluster: str = "local", *, n_workers: int | None = None) -> Iterator
             n_workers=workers,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL,  # a failed task is told once, by the command
         ) as local,
         Client(local) as client,

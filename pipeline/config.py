@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
 
 METHODS = ("auto", "exact", "landmarks")
 PRECISIONS = ("auto", "float32", "float64")
@@ -69,6 +73,9 @@ class EmbedConfig:
         _require(self.n_modes is None or _whole(self.n_modes, 1), "n_modes", "be at least 1, or None", self.n_modes)
         _require(_whole(self.window, 2), "window", "be at least 2 frames", self.window)
         _require(self.rank is None or _whole(self.rank, 1), "rank", "be at least 1, or None", self.rank)
+        for name in ("tolerance", "regularization", "epsilon_factor", "alpha"):
+            value = getattr(self, name)
+            _require(isinstance(value, Real) and not isinstance(value, bool), name, "be a number", value)
         _require(1e-12 <= self.tolerance < 1, "tolerance", "lie in [1e-12, 1)", self.tolerance)
         _require(0 <= self.regularization < math.inf, "regularization", "be at least 0", self.regularization)
         if self.rank is not None and self.regularization:
@@ -103,7 +110,7 @@ class EmbedConfig:
 
     def attrs(self) -> dict[str, int | float | str]:
         """Settings as attributes that every file format can hold."""
-        return {name: "none" if value is None else value for name, value in asdict(self).items()}
+        return _plain(asdict(self))
 
 
 @dataclass(frozen=True)
@@ -139,12 +146,20 @@ class ObserverConfig:
 
     def attrs(self) -> dict[str, int | float | str]:
         """Settings as attributes that every file format can hold."""
-        return {name: "none" if value is None else value for name, value in asdict(self).items()}
+        return _plain(asdict(self))
+
+
+def _plain(values: dict[str, Any]) -> dict[str, int | float | str]:
+    """Values as attributes hold them: NumPy's numbers become Python's, None becomes "none"."""
+    return {
+        name: "none" if value is None else value.item() if isinstance(value, np.generic) else value
+        for name, value in values.items()
+    }
 
 
 def _whole(value: object, least: int) -> bool:
     """Whether a value is a whole number of at least ``least``."""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
 
 
 def _require(holds: bool, name: str, constraint: str, value: object) -> None:

@@ -62,7 +62,7 @@ def join_frames(parts: Sequence[xr.DataArray]) -> xr.DataArray:
 
 def _shift(first: xr.DataArray, part: xr.DataArray, end: float, period: float) -> float:
     """Seconds to add to a part's clock, so that it counts from the start of the first."""
-    apart = _seconds_between(first["time"].attrs.get("start_time"), part["time"].attrs.get("start_time"))
+    apart = seconds_between(first["time"].attrs.get("start_time"), part["time"].attrs.get("start_time"))
     if apart is not None:
         if float(part["time"][0]) + apart <= end:
             raise ValueError(
@@ -74,7 +74,7 @@ def _shift(first: xr.DataArray, part: xr.DataArray, end: float, period: float) -
     return 0.0 if own > end else end + _PAUSE * period - own
 
 
-def _seconds_between(start: str | None, other: str | None) -> float | None:
+def seconds_between(start: str | None, other: str | None) -> float | None:
     """Seconds from one date-time to another; None where they cannot be compared (one in UTC, one of no zone)."""
     if not start or not other or start.endswith("Z") != other.endswith("Z"):
         return None

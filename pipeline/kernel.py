@@ -30,6 +30,8 @@ MatMat = Callable[[Floats], Floats]
 _SAMPLE_FRAMES = 2048
 # Panels up to which vectors travel with the panels' tasks: a task of their own costs more than the copies.
 _FEW_PANELS = 16
+# A local scale below this share of the median one is rounding.
+_ROUNDING = 1e-6
 
 Attrs = dict[str, int | float | str]
 
@@ -195,7 +197,8 @@ def _local_scale(
             nearest[start:stop] = panel.merge_nearest(nearest[start:stop], own)
             first += stop - start
     local = config.epsilon_factor * nearest[:, -1]
-    if not (local > 0).all():
+    # Equal frames are at the distance that rounding leaves.
+    if not (local > _ROUNDING * np.median(local)).all():
         frame = int(np.argmin(local))
         raise ValueError(
             f"embed: frame {frame} has {k} neighbours at distance 0, so that it has no local scale. "

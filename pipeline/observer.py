@@ -15,6 +15,7 @@ from manifold_observer.tasks import observer
 from .config import RATES, ObserverConfig
 from .diffusion import generator_rates
 from .graph import task
+from .join import seconds_between
 from .plan import restarts
 from .variables import annotate
 
@@ -74,7 +75,8 @@ def observe(
     Returns
     -------
     ``state(frame, mode)``, labelled by the last frame that it has seen, and ``carry(mode)``. Lazy where
-    ``frames`` is, one task a chunk in a chain of carries; a task holds its chunk of frames.
+    ``frames`` is, one task a chunk in a chain of carries; a task holds its chunk of frames. The labels of
+    the frames (``time`` and ``segment``) are read at once.
 
     Raises
     ------
@@ -178,9 +180,8 @@ def _gap_after(carry: xr.DataArray, frames: xr.DataArray) -> bool:
     """
     if "last_time" not in carry.attrs or "time" not in frames.coords:
         return False
-    starts = [carry.attrs.get("start_time"), frames["time"].attrs.get("start_time")]
-    apart = (np.datetime64(starts[1]) - np.datetime64(starts[0])) / np.timedelta64(1, "s") if all(starts) else 0.0
-    wait = float(frames["time"][0]) + float(apart) - float(carry.attrs["last_time"])
+    apart = seconds_between(carry.attrs.get("start_time"), frames["time"].attrs.get("start_time"))
+    wait = float(frames["time"][0]) + (apart or 0.0) - float(carry.attrs["last_time"])
     return wait > _GAP_PERIODS * float(carry.attrs["frame_period"])
 
 

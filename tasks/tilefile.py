@@ -45,6 +45,15 @@ def read_or_make(
     Notes
     -----
     Memory: one tile while it is made; none of its own later.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> block = kernel.factor_block(np.array([[0.0]]), np.ones((1, 1, 1)))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tiles = read_or_make(f"{folder}/panel", [block], [(0, 0)], [(0, 0)], kernel.Scale(1.0))
+    ...     np.array(tiles[0])
+    array([[1.]])
     """
     tiles = []
     for number, ((i, j), (row, column)) in enumerate(zip(places, spans, strict=True)):

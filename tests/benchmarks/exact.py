@@ -12,10 +12,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from measure import peaks, sgemm_rate_of_workers, sphere_frames
+
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.cluster import connect
-
-from measure import peaks, sgemm_rate_of_workers, sphere_frames
 
 
 def run(n_frames: int, n_workers: int, options: dict[str, Any]) -> dict[str, Any]:

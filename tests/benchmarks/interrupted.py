@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import xarray as xr
+from measure import peaks, sphere_frames
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.cluster import connect
-
-from measure import peaks, sphere_frames
 
 
 def job(folder: Path, n_workers: int, options: dict[str, Any]) -> dict[str, Any]:
