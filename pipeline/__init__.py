@@ -6,11 +6,13 @@
 from .baselines import baselines
 from .diffusion import embed, generator_rates
 from .features import histogram, identity, log_rms, stft
+from .forecast import Plan, plan
 from .observer import observe
 from .recording import open_recording
 from .scores import class_scores, scores
 
 __all__ = [
+    "Plan",
     "baselines",
     "class_scores",
     "embed",
@@ -20,6 +22,7 @@ __all__ = [
     "log_rms",
     "observe",
     "open_recording",
+    "plan",
     "scores",
     "stft",
 ]

@@ -21,7 +21,7 @@ from .plan import Span, blocks, segment_spans, window_starts
 # Frames up to the first size are brought here and sent along with the tasks; up to the second they are
 # kept on the workers, so that a lazy feature graph runs once; beyond it they are read anew.
 _HERE_BYTES = 2**23
-_KEEP_BYTES = 2**28
+_KEEP_BYTES = 2**26
 # A largest covariance eigenvalue below this share of the total variance is rounding.
 _ZERO_VARIANCE = 1e-14
 # Variance below this share of the squared mean is rounding too.

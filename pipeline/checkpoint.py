@@ -29,19 +29,15 @@ class Checkpoint:
     """A folder with one file a pass; without a folder, nothing is kept.
 
     A file appears whole or not at all. The folder belongs to one problem, told by its fingerprint:
-    another problem starts it anew.
+    another problem starts it anew. It is made when the first pass is kept.
     """
 
     def __init__(self, folder: Path | None, problem: dict[str, Any]) -> None:
         self._folder = folder
         self._fingerprint = fingerprint(problem)
-        if folder is None:
-            return
-        folder.mkdir(parents=True, exist_ok=True)
-        if self._read().get("fingerprint") != self._fingerprint:
+        self._choice: dict[str, Any] = {}
+        if folder is not None and folder.exists() and self._read().get("fingerprint") != self._fingerprint:
             shutil.rmtree(folder)
-            folder.mkdir()
-            self._write({"fingerprint": self._fingerprint})
 
     @property
     def choice(self) -> dict[str, Any]:
@@ -50,14 +46,16 @@ class Checkpoint:
         return dict(found)
 
     def choose(self, choice: dict[str, Any]) -> None:
-        """Keep what this run chose."""
-        if self._folder is not None:
-            self._write({"fingerprint": self._fingerprint, "choice": choice})
+        """Keep what this run chose, with its first pass."""
+        self._choice = choice
 
     def save(self, krylov: lanczos.Krylov, degrees: Floats, density_degrees: Floats | None) -> None:
         """Keep the newest pass."""
         if self._folder is None or self._path(krylov.passes).exists():
             return
+        if krylov.passes == 1:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._write({"fingerprint": self._fingerprint, "choice": self._choice})
         arrays = {"block": krylov.basis[:, -krylov.newest :], "images": krylov.images[:, -krylov.newest :]}
         if krylov.passes == 1:
             arrays["degrees"] = degrees
@@ -77,7 +75,8 @@ class Checkpoint:
         with np.load(self._path(1), allow_pickle=False) as first:
             degrees = first["degrees"]
             weighted = first.get("density_degrees")
-            krylov = lanczos.begin(first["block"], first["images"])
+            # Not begun anew, which would turn the block: the passes to come must be the same to the bit.
+            krylov = lanczos.extend(lanczos.empty(len(degrees)), first["block"], first["images"])
         while self._path(krylov.passes + 1).exists():
             with np.load(self._path(krylov.passes + 1), allow_pickle=False) as more:
                 krylov = lanczos.extend(krylov, more["block"], more["images"])

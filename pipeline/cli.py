@@ -9,12 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
 from .progress import Stages
+
+if TYPE_CHECKING:
+    from .run import RunConfig
 
 _Command = Callable[..., Any]
 
@@ -78,11 +81,10 @@ def _load_config(context: click.Context, _: click.Parameter, path: Path | None) 
     context.default_map = {**(context.default_map or {}), **texts}
 
 
-def _where(command: _Command) -> _Command:
+def _cluster(command: _Command) -> _Command:
     """Options that say where a command computes and how it reports."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output."),
-        click.option("--overwrite", is_flag=True, help="Replace an earlier result."),
         click.option("--workers", type=click.IntRange(1), help="Processes of the local cluster [default: one a core]."),
         click.option(
             "--cluster", default="local", show_default=True, metavar="local|ADDRESS", help="Where to compute."
@@ -90,6 +92,11 @@ def _where(command: _Command) -> _Command:
     ):
         command = option(command)
     return command
+
+
+def _where(command: _Command) -> _Command:
+    """The same options for a command that writes."""
+    return _cluster(click.option("--overwrite", is_flag=True, help="Replace an earlier result.")(command))
 
 
 class _Epsilon(click.ParamType[str | float]):
@@ -118,45 +125,88 @@ class _Frame(click.ParamType[str | int]):
         return int(text) if text.isdigit() else text
 
 
+_JOB_OPTIONS = (
+    click.option(
+        "--config",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        callback=_load_config,
+        is_eager=True,
+        expose_value=False,
+        help="TOML file with these options.",
+    ),
+    click.option(
+        "--features",
+        type=click.Choice(["histogram", "stft", "log_rms", "identity"]),
+        default="stft",
+        show_default=True,
+        help="What a frame is described by.",
+    ),
+    click.option("--frame", type=_Frame(), help="Length of a frame, such as 60 or 23ms."),
+    click.option("--hop", type=_Frame(), help="From the start of a frame to the next [default: the frame's length]."),
+    click.option("--bins", type=click.IntRange(1), help="Equal histogram bins [default: one a count]."),
+    click.option("--floor", type=float, help="Smallest level for log_rms."),
+    click.option("--sampling-rate", type=float, help="Samples a second, for files that do not say."),
+    click.option("--variable", help="Variable of the file that is the recording."),
+    click.option("--n-modes", type=int, help="Coordinates [default: up to the spectral gap]."),
+    click.option("--window", type=int, default=21, show_default=True, help="Frames of a local covariance."),
+    click.option("--rank", type=int, help="Most eigenvalues of a local covariance to keep [default: all]."),
+    click.option("--tolerance", type=float, default=1e-3, show_default=True, help="Least share of the largest kept."),
+    click.option("--regularization", type=float, default=0.0, show_default=True, help="Ridge on local covariances."),
+    click.option("--epsilon", type=_Epsilon(), default="median", show_default=True, help="Scale of the kernel."),
+    click.option("--epsilon-factor", type=float, default=1.0, show_default=True, help="Factor on that scale."),
+    click.option("--alpha", type=float, default=0.0, show_default=True, help="Density normalisation, 0 to 1."),
+    click.option(
+        "--method",
+        type=click.Choice(["auto", "exact", "landmarks"]),
+        default="auto",
+        show_default=True,
+        help="All pairs of frames, or every frame against landmarks.",
+    ),
+    click.option(
+        "--home",
+        type=click.Choice(["auto", "local", "resident", "recomputed", "disk"]),
+        default="auto",
+        show_default=True,
+        help="Where the tiles of the kernel live.",
+    ),
+    click.option("--landmarks", type=int, default=2000, show_default=True, help="Number of landmarks."),
+    click.option(
+        "--refine", type=click.IntRange(0), default=0, show_default=True, help="Exact passes after the landmarks."
+    ),
+    click.option(
+        "--precision",
+        type=click.Choice(["auto", "float32", "float64"]),
+        default="auto",
+        show_default=True,
+        help="Of the distances.",
+    ),
+    click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of start vectors and samples."),
+)
+
+
+def _job(command: _Command) -> _Command:
+    """Options of a job: how to open, what features, how to embed."""
+    for option in reversed(_JOB_OPTIONS):
+        command = option(command)
+    return command
+
+
+def _config(options: dict[str, Any], observe: dict[str, Any]) -> RunConfig:
+    """Options of the command line as settings of a run."""
+    from .run import RunConfig  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+
+    return RunConfig(
+        options.pop("features"),
+        feature_options=_pop(options, "frame", "hop", "bins", "floor"),
+        open_options=_pop(options, "sampling_rate", "variable"),
+        observe_options=observe,
+        embed_options=options,
+    )
+
+
 @cli.command("run")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORDING... OUT")
-@click.option(
-    "--config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    callback=_load_config,
-    is_eager=True,
-    expose_value=False,
-    help="TOML file with these options.",
-)
-@click.option(
-    "--features",
-    type=click.Choice(["histogram", "stft", "log_rms", "identity"]),
-    default="stft",
-    show_default=True,
-    help="What a frame is described by.",
-)
-@click.option("--frame", type=_Frame(), help="Length of a frame, such as 60 or 23ms.")
-@click.option("--hop", type=_Frame(), help="From the start of a frame to the next [default: the frame's length].")
-@click.option("--bins", type=click.IntRange(1), help="Equal histogram bins [default: one a count].")
-@click.option("--floor", type=float, help="Smallest level for log_rms.")
-@click.option("--sampling-rate", type=float, help="Samples a second, for files that do not say.")
-@click.option("--variable", help="Variable of the file that is the recording.")
-@click.option("--n-modes", type=int, help="Coordinates [default: up to the spectral gap].")
-@click.option("--window", type=int, default=21, show_default=True, help="Frames of a local covariance.")
-@click.option("--rank", type=int, help="Most eigenvalues of a local covariance to keep [default: all].")
-@click.option("--tolerance", type=float, default=1e-3, show_default=True, help="Least share of the largest to keep.")
-@click.option("--regularization", type=float, default=0.0, show_default=True, help="Ridge on local covariances.")
-@click.option("--epsilon", type=_Epsilon(), default="median", show_default=True, help="Scale of the kernel.")
-@click.option("--epsilon-factor", type=float, default=1.0, show_default=True, help="Factor on that scale.")
-@click.option("--alpha", type=float, default=0.0, show_default=True, help="Density normalisation, 0 to 1.")
-@click.option(
-    "--precision",
-    type=click.Choice(["auto", "float32", "float64"]),
-    default="auto",
-    show_default=True,
-    help="Of the distances.",
-)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of start vectors and samples.")
+@_job
 @click.option("--gamma", type=float, default=0.85, show_default=True, help="Weight of the measurement, 0 <= g < 1.")
 @click.option(
     "--gain",
@@ -186,19 +236,14 @@ def run_command(
 ) -> None:
     """Run the main job on RECORDING... and write OUT, a Zarr folder with /frames, /embedding, /state.
 
-    Several recordings become segments of one, with a gap between.
+    Several recordings become segments of one, with a gap between. A run that was killed goes on from the
+    last pass over the kernel when the same command is given again.
     """
-    from .run import RunConfig, run  # noqa: PLC0415
+    from .run import run  # noqa: PLC0415
 
     if len(paths) < 2:
         raise click.UsageError("Name at least one recording, and the output last.")
-    config = RunConfig(
-        options.pop("features"),
-        feature_options=_pop(options, "frame", "hop", "bins", "floor"),
-        open_options=_pop(options, "sampling_rate", "variable"),
-        observe_options=_pop(options, "gamma", "gain", "step", "substeps", "initial"),
-        embed_options=options,
-    )
+    config = _config(options, _pop(options, "gamma", "gain", "step", "substeps", "initial"))
     with _session(cluster, workers) as stages:
         tree = run(paths[:-1], paths[-1], config, overwrite=overwrite, stages=stages)
     summary = {
@@ -211,6 +256,23 @@ def run_command(
         "settings": config.flat(),
     }
     click.echo(json.dumps(summary) if as_json else _run_text(summary))
+
+
+@cli.command("plan")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORDING...")
+@_job
+@_cluster
+def plan_command(paths: tuple[Path, ...], cluster: str, workers: int | None, as_json: bool, **options: Any) -> None:
+    """Say what embedding RECORDING... will cost, with the same options as run: way, memory, time.
+
+    A few frames are timed on the cluster; nothing is written.
+    """
+    from .run import forecast  # noqa: PLC0415
+
+    config = _config(options, {})
+    with _session(cluster, workers):
+        found = forecast(paths, config)
+    click.echo(json.dumps(found.as_dict()) if as_json else str(found))
 
 
 @cli.group("demo")

@@ -12,13 +12,14 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from manifold_observer.tasks import diffusion
-from manifold_observer.tasks.geometry import Metric, Probe
-from manifold_observer.tasks.moments import Axes, Moments, span_axes
+from manifold_observer.tasks.moments import Moments
 
-from .blocks import Table, check_moments, fastest, probe, pseudo_inverse, rows_of, table
+from .blocks import Table, check_moments, rows_of, table
 from .checkpoint import Checkpoint
+from .choice import choose_form
 from .config import EmbedConfig
 from .eigensolve import modes_to_keep, warn_frozen
+from .forecast import require_memory
 from .graph import Progress, compute, one_blas_thread, silent, task
 from .memory import choose_method
 from .plan import blocks
@@ -26,8 +27,6 @@ from .variables import annotate
 from .ways import Found, Problem, exactly, through_landmarks
 
 Floats = NDArray[np.float64]
-# Single precision must be this much finer than the scale of the kernel.
-_FLOAT32_SHARE = 2e-5
 
 
 def embed(
@@ -203,11 +202,9 @@ def _embed(rows: Table, config: EmbedConfig, checkpoint: Path | None, progress: 
     """All stages in their order; numbers without labels."""
     rows, total = check_moments(rows, progress)
     window = 0 if rows.covariance is not None else config.window
-    metric = Metric(window, pseudo_inverse(config, total))
-    # Given covariances may reach beyond what the frames span: their inverses must be taken in all features.
-    axes = Axes(total.mean, None) if rows.covariance is not None else span_axes(total)
     kept = Checkpoint(checkpoint, _problem(rows, total, config))
-    choice = kept.choice or _choose(rows, metric, axes, config)
+    metric, axes, choice = choose_form(rows, total, window, config, kept.choice)
+    require_memory(rows.n_frames, axes.width, choice, config)
     kept.choose(choice)
     problem = Problem(rows, metric, axes, str(choice["form"]), str(choice["precision"]), config, progress)
     method = choose_method(rows.n_frames, problem.itemsize, config)
@@ -230,18 +227,6 @@ def _problem(rows: Table, total: Moments, config: EmbedConfig) -> dict[str, Any]
         "squares": total.squares,
         "segment": rows.segment,
         "version": version("manifold-observer"),
-    }
-
-
-def _choose(rows: Table, metric: Metric, axes: Axes, config: EmbedConfig) -> dict[str, Any]:
-    """Form and precision, from a probe."""
-    found = probe(rows, metric, axes, config.form)
-    form = fastest(found.seconds)
-    return {
-        "form": form,
-        "precision": _precision(found, form, config),
-        "float32_error": found.float32_error[form],
-        "axes": axes.width,
     }
 
 
@@ -318,15 +303,6 @@ def _check_modes(config: EmbedConfig, n: int) -> None:
         raise ValueError(
             f"embed: n_modes must be at most {n - 2} for {n} frames; got {config.n_modes}. Ask for fewer modes."
         )
-
-
-def _precision(found: Probe, form: str, config: EmbedConfig) -> str:
-    """float32 where its error is far below the scale of the kernel."""
-    if config.precision != "auto":
-        return config.precision
-    scale = config.epsilon if not isinstance(config.epsilon, str) else config.epsilon_factor * found.median
-    share = 0.05 if config.epsilon == "local" else 1.0  # near neighbours lie far below the median
-    return "float32" if found.float32_error[form] <= _FLOAT32_SHARE * share * scale else "float64"
 
 
 def _lift(rows: Table, mean: Floats, psi: Floats, progress: Progress) -> Floats:

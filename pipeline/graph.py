@@ -52,7 +52,7 @@ def persist(items: Sequence[Delayed], stage: str, progress: Progress = silent) -
         Whatever a task raised.
     """
     progress(stage, 0, len(items))
-    with _ticking(stage, len(items), {item.key for item in items}, progress):
+    with _ticking(stage, len(items), {item.key for item in items}, progress), _large_graphs():
         kept = list(dask.persist(*items))
     if progress is not silent:
         _wait(kept, stage, progress)

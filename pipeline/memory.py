@@ -1,18 +1,150 @@
-"""What memory there is for the tiles, and the refusal when they do not fit."""
+"""What memory an embedding needs and what there is; the way and the home of tiles that fit."""
 
 from __future__ import annotations
 
 import os
 import sys
+from typing import NamedTuple
 
 from .config import EmbedConfig
+from .plan import EXACT_MEDIAN_FRAMES, panel_groups
 
 # Share of the memory that tiles may fill: beyond it a cluster spills, which is slower than recomputing.
 _SHARE = 0.5
-EXACT_FRAMES = 50_000
-"""Frames up to which all pairs are a matter of minutes on two cores."""
 LOCAL_BYTES = 2**26
 """Tiles up to this size are brought to the caller: a pass over them costs less than a round trip."""
+EXACT_FRAMES = 50_000
+"""Frames up to which all pairs are a matter of minutes on two cores."""
+# A process with Dask, NumPy, SciPy and xarray loaded, measured 0.2 GiB; and its slack.
+_BASE_BYTES = 320 * 2**20
+# Frames whose windows are decomposed together, of a landmark span, and of its blocks (as in the tasks).
+_SPAN_FRAMES, _BLOCK_FRAMES = 16384, 2048
+
+
+class Workers(NamedTuple):
+    """Number of workers, and the memory limit of the smallest, in bytes."""
+
+    number: int
+    limit: int
+
+    @property
+    def total(self) -> int:
+        """Memory of all, bytes."""
+        return self.number * self.limit
+
+
+class Shape(NamedTuple):
+    """What the sizes depend on: frames, axes, form, bytes of a number, window, frames of a tile, vectors a pass."""
+
+    n_frames: int
+    n_axes: int
+    form: str
+    itemsize: int
+    window: int
+    tile: int
+    width: int
+
+    def block_bytes(self, n_frames: int) -> int:
+        """Bytes of a block of some frames."""
+        p, w = self.n_axes, max(self.window, 1)
+        rank = min(p, w - 1) if self.window else p
+        numbers = {
+            "quadratic": (p + 1) * (p + 2),
+            "factor": p + rank * (p + 1),
+            "window": p + rank * (w + 1) + 4,
+        }[self.form]
+        halo = w * p if self.form == "window" else 0
+        return (n_frames * numbers + halo) * self.itemsize
+
+    def making_bytes(self, n_frames: int) -> int:
+        """Bytes that making a block takes beside it: frames, windows, decompositions, float64 features."""
+        p, w = self.n_axes, max(self.window, 1)
+        square = n_frames * p * p if self.form == "quadratic" else 0
+        double = self.block_bytes(n_frames) * 8 // self.itemsize
+        return 8 * (4 * n_frames * p + 3 * square) + 2 * double + 6 * 2**23 + 8 * 4 * n_frames * w
+
+
+class Memory(NamedTuple):
+    """Upper bounds in bytes: one task beside its inputs, the peak of a worker, the peak of the caller."""
+
+    task: int
+    worker: int
+    caller: int
+
+
+def tile_bytes(n_frames: int, itemsize: int) -> int:
+    """Bytes of the upper triangle.
+
+    Examples
+    --------
+    >>> tile_bytes(1000, 4)
+    2000000
+    """
+    return n_frames * n_frames // 2 * itemsize
+
+
+def exact_memory(shape: Shape, home: str, passes: int, n_workers: int) -> Memory:
+    """Bound the memory of the exact way.
+
+    A worker may come to hold the blocks of all frames. Resident tiles spread evenly but for one panel.
+
+    Parameters
+    ----------
+    shape
+        Sizes.
+    home
+        Where tiles live.
+    passes
+        Passes over the kernel; the caller keeps two blocks of vectors of each.
+    n_workers
+        Workers.
+
+    Returns
+    -------
+    The bounds.
+    """
+    n, side = shape.n_frames, min(shape.tile, shape.n_frames)
+    tile = side * side * shape.itemsize
+    groups = panel_groups(-(-n // side), tile)
+    panel = tile * max(len(group) for group in groups) ** 2
+    vectors = 2 * max(len(group) for group in groups) * side * shape.width * 8
+    keeps = home in ("local", "resident")
+    copies = 2 if keeps and n <= EXACT_MEDIAN_FRAMES else 1
+    kept = copies * (tile_bytes(n, shape.itemsize) // n_workers + 2 * panel) if keeps else 0
+    task = max(shape.making_bytes(side), 3 * tile + (panel if keeps else 0) + 2 * shape.block_bytes(side) + 4 * vectors)
+    worker = _BASE_BYTES + shape.block_bytes(n) + kept + task + 8 * n * shape.n_axes
+    krylov = 8 * n * shape.width * (2 * passes + 6)
+    gathered = 8 * n * shape.width * (len(groups) + 1)
+    whole = n * n * (8 + shape.itemsize) if home == "local" else 0
+    return Memory(task, worker, _BASE_BYTES + krylov + gathered + whole + 16 * n * shape.n_axes)
+
+
+def landmark_memory(shape: Shape, n_landmarks: int) -> Memory:
+    """Bound the memory of the way through landmarks; a worker's does not grow with the frames.
+
+    Parameters
+    ----------
+    shape
+        Sizes.
+    n_landmarks
+        Landmarks m.
+
+    Returns
+    -------
+    The bounds.
+    """
+    met = n_landmarks + 256
+    block = min(_BLOCK_FRAMES, shape.n_frames)
+    span = min(_SPAN_FRAMES, shape.n_frames)
+    frames = 8 * 5 * span * shape.n_axes + 2**25
+    strips = block * met * (2 * shape.itemsize + 8)
+    carrying = frames + shape.making_bytes(block) + shape.block_bytes(block) + strips
+    solving = n_landmarks**2 * (2 * shape.itemsize + 5 * 8)
+    gathering = frames + shape.making_bytes(min(span, met)) + shape.block_bytes(met)
+    task = max(carrying, solving, gathering)
+    kept = 4 * shape.block_bytes(met) + 2**26
+    caller = _BASE_BYTES + 8 * shape.n_frames * (6 * shape.width + 8) + 2**26
+    return Memory(task, _BASE_BYTES + kept + task, caller)
 
 
 def choose_method(n_frames: int, itemsize: int, config: EmbedConfig) -> str:
@@ -35,7 +167,7 @@ def choose_method(n_frames: int, itemsize: int, config: EmbedConfig) -> str:
         return config.method
     if n_frames <= EXACT_FRAMES or config.epsilon == "local":
         return "exact"
-    return "exact" if tile_bytes(n_frames, itemsize) <= int(_SHARE * worker_memory()) else "landmarks"
+    return "exact" if tile_bytes(n_frames, itemsize) <= _SHARE * workers().total else "landmarks"
 
 
 def choose_home(n_frames: int, itemsize: int, wanted: str) -> str:
@@ -61,40 +193,57 @@ def choose_home(n_frames: int, itemsize: int, wanted: str) -> str:
     """
     if wanted == "local" or (wanted == "auto" and tile_bytes(n_frames, itemsize) <= LOCAL_BYTES):
         return "local"
-    needed, there = tile_bytes(n_frames, itemsize), int(_SHARE * worker_memory())
+    needed, there = tile_bytes(n_frames, itemsize), int(_SHARE * workers().total)
     if needed <= there:
         return "resident" if wanted == "auto" else wanted
     if wanted == "resident":
         fits = int((2 * there / itemsize) ** 0.5)
         raise ValueError(
             f"embed: resident tiles must fit into half of the workers' memory; {n_frames} frames need "
-            f"{needed / 2**30:.1f} GiB of {there / 2**30:.1f} GiB. About {fits} frames would fit: give "
-            "home='recomputed', or more workers."
+            f"{gib(needed)} of {gib(there)}. About {fits} frames would fit: give home='recomputed', or more workers."
         )
     return "recomputed" if wanted == "auto" else wanted
 
 
-def tile_bytes(n_frames: int, itemsize: int) -> int:
-    """Bytes of the upper triangle, tiles of the diagonal whole.
+def require(memory: Memory, limit: int, fits: str) -> None:
+    """Refuse before anything is computed what would not fit into a worker.
 
-    Examples
-    --------
-    >>> tile_bytes(1000, 4)
-    2000000
+    Parameters
+    ----------
+    memory
+        Bounds.
+    limit
+        Memory limit of a worker, bytes.
+    fits
+        What would fit, in words.
+
+    Raises
+    ------
+    ValueError
+        With the bytes on both sides.
     """
-    return n_frames * n_frames // 2 * itemsize
+    if memory.worker > limit:
+        raise ValueError(
+            f"embed: the peak memory of a worker must be at most its limit; predicted are {gib(memory.worker)} of "
+            f"{gib(limit)}. {fits}"
+        )
 
 
-def worker_memory() -> int:
-    """Bytes of memory of all workers together, or of this machine without a cluster."""
+def gib(n_bytes: float) -> str:
+    """Bytes for people."""
+    return f"{n_bytes / 2**30:.2f} GiB"
+
+
+def workers() -> Workers:
+    """The workers of the session's cluster, or this machine as one worker."""
     if "distributed" in sys.modules:
         from distributed import default_client  # noqa: PLC0415
 
         try:
-            workers = default_client().scheduler_info(n_workers=-1)["workers"].values()
+            known = default_client().scheduler_info(n_workers=-1)["workers"].values()
         except ValueError:
-            workers = ()
-        limits = [worker["memory_limit"] for worker in workers if worker["memory_limit"]]
+            known = ()
+        limits = [int(worker["memory_limit"]) for worker in known if worker["memory_limit"]]
         if limits:
-            return int(sum(limits))
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+            return Workers(len(limits), min(limits))
+    return Workers(1, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))

@@ -185,7 +185,7 @@ def panels(n_blocks: int, tile_bytes: int) -> list[PanelPlan]:
     >>> [panel.blocks for panel in panels(2, 2**26)]
     [(0,), (0, 1), (1,)]
     """
-    groups = _groups(n_blocks, tile_bytes)
+    groups = panel_groups(n_blocks, tile_bytes)
     made = []
     for a, rows in enumerate(groups):
         made.append(PanelPlan(rows, tuple((i, j) for i in range(len(rows)) for j in range(i, len(rows)))))
@@ -195,7 +195,7 @@ def panels(n_blocks: int, tile_bytes: int) -> list[PanelPlan]:
     return made
 
 
-def _groups(n_blocks: int, tile_bytes: int) -> list[tuple[int, ...]]:
+def panel_groups(n_blocks: int, tile_bytes: int) -> list[tuple[int, ...]]:
     """Groups of blocks, as even as can be: small enough for a panel, few enough for the scheduler."""
     side = max(1, math.isqrt(PANEL_BYTES // tile_bytes))
     count = min(max(math.ceil(n_blocks / side), min(n_blocks, _LEAST_GROUPS)), _MOST_GROUPS)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import xarray as xr
 from .config import EmbedConfig, ObserverConfig
 from .diffusion import embed
 from .features import FEATURES, shared_edges
+from .forecast import Plan, plan
 from .join import join_frames
 from .observer import observe
 from .progress import Stages
@@ -109,12 +112,56 @@ def run(
             frames = _features(opened, config)
             frames.attrs["sources"] = [str(path) for path in recordings]
             start(folder, {"sources": [str(path) for path in recordings], **_plain(config.flat())})
-        analyse(folder, frames, config, stages)
+        with _passes_kept(out) as checkpoint:
+            analyse(folder, frames, config, stages, checkpoint=checkpoint)
     return open_result(out)
 
 
+@contextmanager
+def _passes_kept(out: Path) -> Iterator[Path]:
+    """Folder for the passes of a long solve: it outlives a kill and an interrupt, and nothing else."""
+    checkpoint = out.with_name(out.name + ".checkpoint")
+    try:
+        yield checkpoint
+    except Exception:
+        shutil.rmtree(checkpoint, ignore_errors=True)
+        raise
+    shutil.rmtree(checkpoint, ignore_errors=True)
+
+
+def forecast(recordings: Sequence[Path], config: RunConfig) -> Plan:
+    """Say what the embedding of a run will cost; a few frames are timed.
+
+    Parameters
+    ----------
+    recordings
+        Files, in the order of time.
+    config
+        What the run would do.
+
+    Returns
+    -------
+    The forecast.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> path = Path(tempfile.mkdtemp()) / "walk.npy"
+    >>> np.save(path, np.random.default_rng(0).normal(size=(300, 3)).cumsum(axis=0))
+    >>> forecast([path], RunConfig("identity")).n_frames
+    300
+    """
+    opened = [open_recording(path, **config.open_options) for path in recordings]
+    return plan(_features(opened, config), **config.embed_options)
+
+
 def analyse(
-    folder: Path, frames: xr.DataArray, config: RunConfig, stages: Stages, covariance: xr.DataArray | None = None
+    folder: Path,
+    frames: xr.DataArray,
+    config: RunConfig,
+    stages: Stages,
+    covariance: xr.DataArray | None = None,
+    checkpoint: Path | None = None,
 ) -> tuple[xr.DataArray, xr.Dataset, xr.Dataset]:
     """Store frames, embed them, observe them, and store both.
 
@@ -130,6 +177,8 @@ def analyse(
         Where to report.
     covariance
         Local covariances, where they are given.
+    checkpoint
+        Folder for the passes of a long solve.
 
     Returns
     -------
@@ -140,7 +189,9 @@ def analyse(
         stored = write_group(folder, "frames", frames.to_dataset(name="frames"))["frames"]
         stages.report("features", 1, 1)
     with stages("embed"):
-        embedding = embed(stored, covariance=covariance, progress=stages.report, **config.embed_options)
+        embedding = embed(
+            stored, covariance=covariance, progress=stages.report, checkpoint=checkpoint, **config.embed_options
+        )
         # The frames stand beside the embedding already: it says where, and does not hold them twice.
         light = embedding.drop_vars(["reference", "reference_covariance"], errors="ignore")
         embedding = write_group(folder, "embedding", light.assign_attrs(reference="../frames"))

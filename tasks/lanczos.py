@@ -53,6 +53,12 @@ def random_block(n: int, width: int, seed: int) -> Floats:
     return np.random.default_rng(seed).standard_normal((n, width))
 
 
+def empty(n: int) -> Krylov:
+    """State before the first pass."""
+    nothing = np.zeros((n, 0))
+    return Krylov(nothing, nothing, np.zeros((0, 0)), 0, 0)
+
+
 def begin(block: Floats, images: Floats) -> Krylov:
     r"""State after the first pass.
 
@@ -79,7 +85,7 @@ def begin(block: Floats, images: Floats) -> Krylov:
     for _ in range(2):  # twice is enough: the second time removes what rounding left
         mix = _orthonormal_mix(block)
         block, images = block @ mix, images @ mix
-    return Krylov(block, images, block.T @ images, 1, block.shape[1])
+    return extend(empty(len(block)), block, images)
 
 
 def extend(krylov: Krylov, block: Floats, images: Floats) -> Krylov:
