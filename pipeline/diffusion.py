@@ -111,7 +111,7 @@ def embed(
         Frames on the side of a tile; chosen by the number of frames when absent.
     residual_tolerance
         Largest residual of an eigenpair, relative to the largest eigenvalue; by default 1e-10
-        with local tiles, 1e-9 with resident ones, else 1e-4.
+        with local tiles, 1e-6 with resident ones, else 1e-4.
     max_passes
         Products with the kernel matrix at most.
     landmarks

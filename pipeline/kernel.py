@@ -255,7 +255,7 @@ def _affinities(distances: Panel, how: Scale) -> Panel:
 
 def _stored(part: Panel, x: list[Floats]) -> Floats:
     """One panel's share of a product, from its tiles."""
-    return panel.symmetric_product(part.tiles, part.spans, np.concatenate(x))
+    return panel.stored_product(part.tiles, part.spans, np.concatenate(x))
 
 
 def _fused(
@@ -270,7 +270,7 @@ def _from_disk(
 ) -> Floats:
     """One panel's share of a product, its tiles from a file that is made where it is missing."""
     tiles = tilefile.read_or_make(path, blocks, places, corners, how)
-    return panel.symmetric_product(tiles, corners, np.concatenate(x))
+    return panel.stored_product(tiles, corners, np.concatenate(x))
 
 
 def _nearest(part: Panel, n: int, k: int) -> Floats:

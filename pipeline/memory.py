@@ -15,8 +15,11 @@ LOCAL_BYTES = 2**26
 """Tiles up to this size are brought to the caller: a pass over them costs less than a round trip."""
 EXACT_FRAMES = 50_000
 """Frames up to which all pairs are a matter of minutes on two cores."""
-# A process with Dask, NumPy, SciPy and xarray loaded, measured 0.2 GiB; and its slack.
+# Resident panels that one of two workers was seen to hold, against its even share.
+_UNEVEN = 1.35
+# A process with Dask, NumPy, SciPy and xarray loaded, measured 0.2 GiB, and its slack; a caller has more loaded.
 _BASE_BYTES = 320 * 2**20
+_CALLER_BYTES = 448 * 2**20
 # Frames whose windows are decomposed together, of a landmark span, and of its blocks (as in the tasks).
 _SPAN_FRAMES, _BLOCK_FRAMES = 16384, 2048
 
@@ -86,7 +89,7 @@ def tile_bytes(n_frames: int, itemsize: int) -> int:
 def exact_memory(shape: Shape, home: str, passes: int, n_workers: int) -> Memory:
     """Bound the memory of the exact way.
 
-    A worker may come to hold the blocks of all frames. Resident tiles spread evenly but for one panel.
+    A worker may come to hold the blocks of all frames, and a third more tiles than its even share.
 
     Parameters
     ----------
@@ -110,13 +113,14 @@ def exact_memory(shape: Shape, home: str, passes: int, n_workers: int) -> Memory
     vectors = 2 * max(len(group) for group in groups) * side * shape.width * 8
     keeps = home in ("local", "resident")
     copies = 2 if keeps and n <= EXACT_MEDIAN_FRAMES else 1
-    kept = copies * (tile_bytes(n, shape.itemsize) // n_workers + 2 * panel) if keeps else 0
+    share = int(_UNEVEN * tile_bytes(n, shape.itemsize) / n_workers)
+    kept = copies * (min(share, tile_bytes(n, shape.itemsize)) + 2 * panel) if keeps else 0
     task = max(shape.making_bytes(side), 3 * tile + (panel if keeps else 0) + 2 * shape.block_bytes(side) + 4 * vectors)
     worker = _BASE_BYTES + shape.block_bytes(n) + kept + task + 8 * n * shape.n_axes
     krylov = 8 * n * shape.width * (2 * passes + 6)
     gathered = 8 * n * shape.width * (len(groups) + 1)
     whole = n * n * (8 + shape.itemsize) if home == "local" else 0
-    return Memory(task, worker, _BASE_BYTES + krylov + gathered + whole + 16 * n * shape.n_axes)
+    return Memory(task, worker, _CALLER_BYTES + krylov + gathered + whole + 16 * n * shape.n_axes)
 
 
 def landmark_memory(shape: Shape, n_landmarks: int) -> Memory:
@@ -143,7 +147,7 @@ def landmark_memory(shape: Shape, n_landmarks: int) -> Memory:
     gathering = frames + shape.making_bytes(min(span, met)) + shape.block_bytes(met)
     task = max(carrying, solving, gathering)
     kept = 4 * shape.block_bytes(met) + 2**26
-    caller = _BASE_BYTES + 8 * shape.n_frames * (6 * shape.width + 8) + 2**26
+    caller = _CALLER_BYTES + 8 * shape.n_frames * (6 * shape.width + 8) + 2**26
     return Memory(task, _BASE_BYTES + kept + task, caller)
 
 

@@ -39,7 +39,7 @@ from .plan import EXACT_MEDIAN_FRAMES, blocks, tile_size
 Floats = NDArray[np.float64]
 Attrs = dict[str, int | float | str]
 # Largest residual, by where the tiles are: passes over recomputed tiles are dear.
-TOLERANCES = {"local": 1e-10, "resident": 1e-9, "disk": 1e-4, "recomputed": 1e-4}
+TOLERANCES = {"local": 1e-10, "resident": 1e-6, "disk": 1e-4, "recomputed": 1e-4}
 
 
 class Problem(NamedTuple):
@@ -81,7 +81,7 @@ def exactly(problem: Problem, checkpoint: Checkpoint) -> Found:
     scale, attrs = find_scale(tiles, distances, config, problem.progress)
     tolerance = config.residual_tolerance or TOLERANCES[home]
     warm = None
-    if home in ("recomputed", "disk") and scale.local is None and checkpoint.load() is None:
+    if home != "local" and scale.local is None and checkpoint.load() is None:
         n_near = max(WIDTH, wanted_modes(config, n))
         warm = Warm(*near(tiles.blocks, tiles.spans, scale, config.alpha, n_near, problem.progress))
     with _product(home, tiles, distances, scale, problem.progress) as matmat:

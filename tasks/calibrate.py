@@ -49,7 +49,7 @@ def rates(slab: geometry.Slab, metric: geometry.Metric, form: str, dtype: DTypeL
     scale = kernel.Scale(max(typical, 1e-30))
     fused = _best(lambda: panel.fused_product([block, block], [(0, 1)], [(0, n)], scale, x))
     tile = kernel.kernel_tile(block, block, scale.epsilon)
-    stored = _best(lambda: panel.symmetric_product([tile], [(0, n)], x))
+    stored = _best(lambda: panel.stored_product([tile], [(0, n)], x))
     return Rates(per_frame, fused / n**2, stored / n**2)
 
 
