@@ -234,7 +234,7 @@ def _memory(shape: Shape, method: str, home: str, config: EmbedConfig, there: Wo
 
 
 def _passes(method: str, home: str, config: EmbedConfig) -> int:
-    """Passes over the kernel, as measured: 1.15 for each digit of the residual, one and two more from random vectors."""
+    """Passes over the kernel, as measured: 1.15 a digit of the residual, or a digit and two from random vectors."""
     if method == "landmarks":
         return config.refine
     digits = -math.log10(config.residual_tolerance or TOLERANCES[home])

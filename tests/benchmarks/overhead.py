@@ -1,0 +1,84 @@
+"""What the engine costs: two workers against one, and Dask against the same block functions in a plain loop."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from measure import sphere_frames
+from threadpoolctl import threadpool_limits
+
+import manifold_observer.pipeline as mo
+from manifold_observer.pipeline.cluster import connect
+from manifold_observer.pipeline.plan import blocks, tile_size, window_starts
+from manifold_observer.tasks import covariance, geometry, kernel, lanczos, moments, panel
+
+OPTIONS: dict[str, Any] = {"n_modes": 4, "home": "recomputed", "form": "quadratic", "precision": "float32"}
+
+
+def plain_pass(values: np.ndarray, epsilon: float) -> float:
+    """Seconds of one pass over all tiles, one thread, no Dask."""
+    n = len(values)
+    axes = moments.span_axes(moments.moments(values))
+    starts, spans = window_starts(np.zeros(n, np.int64), 21), blocks(n, tile_size(n))
+    x = lanczos.random_block(n, 21, seed=0)
+    metric, scale = geometry.Metric(21, covariance.PseudoInverse()), kernel.Scale(epsilon)
+    with threadpool_limits(1):
+        whole = geometry.Slab(axes.apply(values), np.arange(n), starts, None)
+        made = [geometry.build_block(geometry.narrow(whole, *s, 21), metric, "quadratic", np.float32) for s in spans]
+        before = time.perf_counter()
+        y = np.zeros_like(x)
+        for i, (first, stop) in enumerate(spans):
+            for j in range(i, len(spans)):
+                pair = [made[i]] if i == j else [made[i], made[j]]
+                own = np.concatenate([x[slice(*spans[k])] for k in ((i,) if i == j else (i, j))])
+                corner = (0, 0) if i == j else (0, stop - first)
+                share = panel.fused_product(pair, [(0, len(pair) - 1)], [corner], scale, own)
+                y[first:stop] += share[: stop - first]
+                if i != j:
+                    y[slice(*spans[j])] += share[stop - first :]
+        return time.perf_counter() - before
+
+
+def engine_pass(frames: Any, epsilon: float, n_workers: int, passes: int) -> tuple[float, float]:
+    """Seconds of all blocks with one pass, and of one more pass, on a running cluster."""
+    seconds = {}
+    with connect("local", n_workers=n_workers):
+        mo.embed(frames[:500], n_modes=2)
+        for count in (1, 1 + passes):
+            options = OPTIONS | {"method": "landmarks", "landmarks": 10, "refine": count, "epsilon": epsilon}
+            before = time.perf_counter()
+            mo.embed(frames, **options)
+            seconds[count] = time.perf_counter() - before
+    return seconds[1], (seconds[1 + passes] - seconds[1]) / passes
+
+
+def run(n_frames: int, passes: int = 2) -> dict[str, Any]:
+    """One table."""
+    with tempfile.TemporaryDirectory() as folder:
+        frames, _ = sphere_frames(Path(folder), n_frames)
+        values = frames.values
+        epsilon = float(mo.embed(frames[:2000], n_modes=2)["epsilon"])
+        one = engine_pass(frames, epsilon, 1, passes)
+        plain = plain_pass(values, epsilon)
+        two = engine_pass(frames, epsilon, 2, passes)
+        plain = min(plain, plain_pass(values, epsilon))
+    return {
+        "n_frames": n_frames,
+        "plain_loop_pass_seconds": round(plain, 2),
+        "one_worker_pass_seconds": round(one[1], 2),
+        "two_workers_pass_seconds": round(two[1], 2),
+        "one_worker_over_plain_loop": round(one[1] / plain, 3),
+        "one_worker_over_two": round(one[1] / two[1], 2),
+    }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--frames", type=int, default=20_000)
+    print(json.dumps(run(parser.parse_args().frames)))
