@@ -239,11 +239,12 @@ def run_command(
     Several recordings become segments of one, with a gap between. A run that was killed goes on from the
     last pass over the kernel when the same command is given again.
     """
-    from .run import run  # noqa: PLC0415
+    from .run import check, run  # noqa: PLC0415
 
     if len(paths) < 2:
         raise click.UsageError("Name at least one recording, and the output last.")
     config = _config(options, _pop(options, "gamma", "gain", "step", "substeps", "initial"))
+    check(paths[:-1], paths[-1], config, overwrite=overwrite)
     with _session(cluster, workers) as stages:
         tree = run(paths[:-1], paths[-1], config, overwrite=overwrite, stages=stages)
     summary = {

@@ -47,7 +47,14 @@ _UNEVEN = 1.1
 
 @dataclass(frozen=True)
 class Plan:
-    """A forecast; bytes are upper bounds, seconds an estimate."""
+    """A forecast, as :func:`plan` makes it; bytes are upper bounds, seconds an estimate.
+
+    Examples
+    --------
+    >>> walk = np.random.default_rng(0).normal(size=(600, 4)).cumsum(axis=0)
+    >>> print(str(plan(xr.DataArray(walk, dims=("frame", "feature")))).splitlines()[1])
+    way      exact, tiles local, 12 passes
+    """
 
     n_frames: int
     """Frames to embed."""

@@ -68,6 +68,7 @@ class Stages:
                 yield
                 bar.label = f"{'done':<12}"
                 bar.update(_UNITS - bar.pos)
+                bar.render_progress()
             finally:
                 self._bar = None
 

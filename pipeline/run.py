@@ -20,7 +20,7 @@ from .join import join_frames
 from .observer import observe
 from .progress import Stages
 from .recording import open_recording
-from .store import is_complete, open_group, start, write_group, writing
+from .store import check_place, is_complete, open_group, start, write_group, writing
 
 
 @dataclass(frozen=True)
@@ -153,6 +153,19 @@ def forecast(recordings: Sequence[Path], config: RunConfig) -> Plan:
     """
     opened = [open_recording(path, **config.open_options) for path in recordings]
     return plan(_features(opened, config), **config.embed_options)
+
+
+def check(recordings: Sequence[Path], out: Path, config: RunConfig, *, overwrite: bool = False) -> None:
+    """Refuse what can be refused from names and headers alone, before a cluster is started.
+
+    Raises
+    ------
+    ValueError, OSError
+        A recording cannot be opened, or the output cannot be put where it shall be.
+    """
+    check_place(out, recordings, overwrite)
+    for path in recordings:
+        open_recording(path, **config.open_options)
 
 
 def analyse(

@@ -46,11 +46,11 @@ def writing(out: Path, inputs: Sequence[Path] = (), *, overwrite: bool = False) 
     ValueError
         Something is at ``out`` already, the place is an input, or another run is writing there.
     """
-    _check_place(out, inputs, overwrite)
+    check_place(out, inputs, overwrite)
     partial = out.with_name(out.name + ".partial")
     with _locked(partial, out):
         try:
-            _check_place(out, inputs, overwrite)  # again: another run may have finished since
+            check_place(out, inputs, overwrite)  # again: another run may have finished since
             yield partial
             _finish(partial)
             _appear(partial, out)
@@ -112,7 +112,7 @@ def _rechunked(dataset: xr.Dataset) -> xr.Dataset:
     return dataset
 
 
-def _check_place(out: Path, inputs: Sequence[Path], overwrite: bool) -> None:
+def check_place(out: Path, inputs: Sequence[Path], overwrite: bool) -> None:
     """Refuse a place where something could be lost."""
     here = out.resolve()
     for source in inputs:

@@ -231,7 +231,7 @@ def unclipped_distances(rows: Block, columns: Block, out: Array | None = None) -
         distances = _window_tile(rows, columns)
     else:
         raise TypeError(f"squared_distances: both blocks must be of one form, got {type(rows)}, {type(columns)}")
-    return np.maximum(distances, 0, out=distances)
+    return distances
 
 
 class Scale(NamedTuple):

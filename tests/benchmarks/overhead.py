@@ -55,7 +55,7 @@ def engine_pass(frames: Any, epsilon: float, n_workers: int, passes: int) -> tup
             before = time.perf_counter()
             mo.embed(frames, **options)
             seconds[count] = time.perf_counter() - before
-    return seconds[1], (seconds[1 + passes] - seconds[1]) / passes
+    return seconds[1], max((seconds[1 + passes] - seconds[1]) / passes, 1e-9)
 
 
 def run(n_frames: int, passes: int = 2) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def run(n_frames: int, passes: int = 2) -> dict[str, Any]:
         plain = min(plain, plain_pass(values, epsilon))
     return {
         "n_frames": n_frames,
-        "plain_loop_pass_seconds": round(plain, 2),
+        "plain_loop_pass_seconds": round(plain, 4),
         "one_worker_pass_seconds": round(one[1], 2),
         "two_workers_pass_seconds": round(two[1], 2),
         "one_worker_over_plain_loop": round(one[1] / plain, 3),

@@ -1,17 +1,59 @@
 """Every benchmark once at a tiny size, so that none can rot."""
 
-import importlib.util
+import importlib
+import os
+import sys
 from pathlib import Path
 
+import pytest
 
-def load(name):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch):
+    """The scripts import each other, as they do when they are run from their folder."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    yield
+    for name in ("measure", "embed_vs_loop", "exact", "forecast", "interrupted", "overhead", "tiles"):
+        sys.modules.pop(name, None)
 
 
 def test_embed_vs_loop__both_find_the_same_eigenvalues():
-    result = load("embed_vs_loop").compare(n_frames=300, repeats=1, n_workers=1)
+    result = importlib.import_module("embed_vs_loop").compare(n_frames=300, repeats=1, n_workers=1)
     assert result["largest_eigenvalue_difference"] < 1e-5
     assert result["ratio"] > 0
+
+
+def test_tiles__rates_are_positive_and_the_span_is_smaller():
+    rows = importlib.import_module("tiles").run([64], n_features_wide=60)
+    assert all(row["actual_share_of_sgemm"] > 0 for row in rows[:-1])
+    assert rows[1]["axes"] < rows[0]["axes"] == rows[0]["features"]
+    assert rows[-1]["window_bytes_per_frame"] < rows[-1]["factor_bytes_per_frame"]
+
+
+def test_exact__residuals_are_as_asked():
+    result = importlib.import_module("exact").run(
+        600, 1, {"home": "recomputed", "residual_tolerance": 1e-3, "tile": 256}
+    )
+    assert max(result["residuals"]) <= 1e-3
+    assert result["passes"] >= 1
+    assert result["workers_gib"] > 0
+
+
+def test_forecast__memory_is_an_upper_bound():
+    result = importlib.import_module("forecast").run(600, 1, {"home": "recomputed", "tile": 256})
+    assert result["workers_gib"] <= result["predicted_worker_gib"]
+    assert result["predicted_seconds"] > 0
+
+
+def test_overhead__plain_loop_and_engine_are_timed():
+    result = importlib.import_module("overhead").run(600, passes=1)
+    assert result["plain_loop_pass_seconds"] > 0
+    assert result["one_worker_over_two"] >= 0
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
+def test_interrupted__goes_on_from_the_pass_that_was_kept():
+    options = {"method": "exact", "home": "recomputed", "tile": 256, "residual_tolerance": 1e-8}
+    result = importlib.import_module("interrupted").run(900, 1, options)
+    assert result["passes_found"] >= 1
+    assert result["passes"] > result["passes_found"] or max(result["residuals"]) <= 1e-8

@@ -1,6 +1,7 @@
 """The embedding equals the dense reference, however frames, tiles and workers are cut."""
 
 import functools
+import importlib
 import warnings
 
 import dask
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import manifold_observer.pipeline as mo
+from manifold_observer.pipeline.memory import Workers
 from reference import dense
 from strategies import chunkings, smooth_motion, spd
 
@@ -192,7 +194,7 @@ def test_embed__any_tile_size_gives_the_same(whole, tile):
 
 
 def test_embed__any_panel_size_gives_the_same(whole, monkeypatch):
-    monkeypatch.setattr("manifold_observer.pipeline.plan.PANEL_BYTES", 4 * 16 * 16)
+    monkeypatch.setattr(importlib.import_module("manifold_observer.pipeline.plan"), "PANEL_BYTES", 4 * 16 * 16)
     assert_same(mo.embed(FRAMES, n_modes=3, form="quadratic", precision="float32", tile=16), whole)
 
 
@@ -372,7 +374,7 @@ def test_embed__says_when_it_does_not_converge():
 
 
 def test_embed__tiles_that_do_not_fit_are_refused_or_recomputed(monkeypatch):
-    monkeypatch.setattr("manifold_observer.pipeline.memory.worker_memory", lambda: 2**14)
+    monkeypatch.setattr("manifold_observer.pipeline.memory.workers", lambda: Workers(1, 2**14))
     monkeypatch.setattr("manifold_observer.pipeline.memory.LOCAL_BYTES", 0)
     with pytest.raises(ValueError, match=r"resident tiles must fit .*home='recomputed'"):
         mo.embed(FRAMES, home="resident")

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from manifold_observer.tasks import panel
+from manifold_observer.tasks import kernel, panel
+from manifold_observer.tasks.kernel import Scale
 from reference import dense
-from strategies import chunkings, generators, spans
+from strategies import chunkings, generators, smooth_motion, spans, spd
 
 
 @st.composite
@@ -79,3 +80,90 @@ def test_sample_entries__are_some_of_the_pairs(tiling, stride):
     assert len(pairs) / stride <= len(sample)
     if stride == 1:
         assert_array_equal(np.sort(sample), np.sort(pairs))
+
+
+WITHIN = {np.float32: 5e-6, np.float64: 1e-12}
+PRODUCTS = st.tuples(generators(), st.integers(2, 24).flatmap(chunkings))
+
+
+def cut_kernel(rng, chunks, dtype, local):
+    """Blocks of some frames, places and spans of all their tiles, the scale, and the dense kernel."""
+    cut = spans(chunks)
+    n = cut[-1][1]
+    frames = smooth_motion(rng, n, 3)
+    frames -= frames.mean(axis=0)
+    precisions = spd(rng, n, 3, condition=4.0)
+    distances = dense.distances(frames, precisions)
+    epsilon = max(float(np.median(distances)), 1.0)
+    scale = Scale(epsilon, epsilon * rng.uniform(0.5, 2, n) if local else None)
+    whole = dense.kernel_local(distances, scale.local) if local else dense.kernel(distances, epsilon)
+    block = kernel.astype(kernel.quadratic_block(frames, precisions), dtype)
+    blocks = [kernel.take(block, np.arange(start, stop)) for start, stop in cut]
+    places = [(i, j) for i in range(len(cut)) for j in range(i, len(cut))]
+    return blocks, places, [(cut[i][0], cut[j][0]) for i, j in places], scale, whole
+
+
+@pytest.mark.parametrize("local", [False, True], ids=["one scale", "local scales"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@given(PRODUCTS, st.integers(1, 3))
+def test_fused_product__is_the_dense_product(dtype, local, drawn, width):
+    blocks, places, corners, scale, whole = cut_kernel(*drawn, dtype, local)
+    x = drawn[0].normal(size=(len(whole), width))
+    expected = whole @ x
+    found = panel.fused_product(blocks, places, corners, scale, x)
+    assert found.dtype == np.float64
+    size = np.abs(whole) @ np.abs(x)
+    assert (np.abs(found - expected) <= WITHIN[dtype] * size.max()).all()
+
+
+@given(PRODUCTS)
+def test_fused_product__panels_add_up(drawn):
+    blocks, places, corners, scale, whole = cut_kernel(*drawn, np.float64, local=False)
+    x = drawn[0].normal(size=(len(whole), 2))
+    middle = len(places) // 2
+    parts = [slice(0, middle), slice(middle, None)]
+    total = sum(panel.fused_product(blocks, places[part], corners[part], scale, x) for part in parts)
+    assert_allclose(total, whole @ x, atol=1e-12 * len(whole))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@given(tiling=tilings(), width=st.integers(1, 3), rng=generators())
+def test_stored_product__panels_add_up_to_the_dense_product(dtype, tiling, width, rng):
+    matrix, panels = tiling
+    affinities = np.exp(-matrix)
+    x = rng.normal(size=(len(matrix), width))
+    total = sum(panel.stored_product([np.exp(-tile).astype(dtype) for tile in part[0]], part[1], x) for part in panels)
+    assert total.dtype == np.float64
+    bound = WITHIN[dtype] if matrix.dtype == np.float64 else 5e-6
+    assert_allclose(total, affinities.astype(np.float64) @ x, rtol=0, atol=bound * np.abs(x).sum(axis=0).max())
+
+
+def test_products__strips_do_not_show(monkeypatch):
+    drawn = np.random.default_rng(1), (5, 9)
+    blocks, places, corners, scale, whole = cut_kernel(*drawn, np.float32, local=False)
+    x = drawn[0].normal(size=(14, 2))
+    tiles = [kernel.kernel_tile(blocks[i], blocks[j], scale.epsilon, on_diagonal=i == j) for i, j in places]
+    monkeypatch.setattr(panel, "_STRIP_NUMBERS", 1)
+    monkeypatch.setattr(panel, "_COPY_NUMBERS", 1)
+    for found in (panel.fused_product(blocks, places, corners, scale, x), panel.stored_product(tiles, corners, x)):
+        assert_allclose(found, whole @ x, atol=5e-6 * np.abs(x).sum(axis=0).max())
+
+
+@given(tilings())
+def test_assemble__panels_make_the_matrix(tiling):
+    matrix, panels = tiling
+    whole = np.full(matrix.shape, np.nan)
+    for part in panels:
+        panel.assemble(whole, *part, np.arange(len(matrix)))
+    assert_array_equal(whole, matrix)
+
+
+def test_assemble__a_panel_has_rows_of_its_own():
+    matrix = np.random.default_rng(0).normal(size=(8, 8))
+    matrix += matrix.T
+    rows = np.array([1, 2, 6, 7])  # two blocks, of two frames each
+    tiles = [matrix[1:3, 1:3], matrix[1:3, 6:8], matrix[6:8, 6:8]]
+    whole = np.zeros((8, 8))
+    panel.assemble(whole, tiles, [(0, 0), (0, 2), (2, 2)], rows)
+    assert_array_equal(whole[np.ix_(rows, rows)], matrix[np.ix_(rows, rows)])
+    assert np.count_nonzero(whole) == 16
