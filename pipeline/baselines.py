@@ -13,8 +13,8 @@ from manifold_observer.tasks import baselines as tasks
 from manifold_observer.tasks import observer
 
 from .blocks import Table, rows_of
+from .cuts import blocks, restarts
 from .graph import compute, task
-from .plan import blocks, restarts
 
 Floats = NDArray[np.float64]
 # Widest features of which all principal components are sought (the scatter matrix is held here).

@@ -15,8 +15,8 @@ from manifold_observer.tasks.covariance import DegenerateCovarianceError, Pseudo
 from manifold_observer.tasks.kernel import Block
 
 from .config import EmbedConfig
+from .cuts import Span, blocks, segment_spans, window_starts
 from .graph import Progress, compute, persist, task
-from .plan import Span, blocks, segment_spans, window_starts
 
 # Frames up to the first size are brought here and sent along with the tasks; up to the second they are
 # kept on the workers, so that a lazy feature graph runs once; beyond it they are read anew.

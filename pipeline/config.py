@@ -102,6 +102,11 @@ class EmbedConfig:
                 "embed: epsilon='local' needs the neighbours among all frames, which landmarks do not have; got "
                 "method='landmarks'. Give epsilon='median' or a number, or method='exact'."
             )
+        if self.landmark_route == "diffusion" and self.alpha:
+            raise ValueError(
+                "embed: landmark_route='diffusion' has no density normalisation, alpha must be 0 with it; got "
+                f"{self.alpha}. Give alpha=0, or landmark_route='nystrom'."
+            )
         _require(self.tile is None or _whole(self.tile, 1), "tile", "be at least 1, or None", self.tile)
         within = self.residual_tolerance is None or 0 < self.residual_tolerance < 1
         _require(within, "residual_tolerance", "lie in (0, 1), or be None", self.residual_tolerance)

@@ -18,11 +18,11 @@ from .blocks import Table, check_moments, rows_of, table
 from .checkpoint import Checkpoint
 from .choice import choose_form
 from .config import EmbedConfig
+from .cuts import blocks
 from .eigensolve import modes_to_keep, warn_frozen
 from .forecast import require_memory
 from .graph import Progress, compute, one_blas_thread, silent, task
 from .memory import choose_method
-from .plan import blocks
 from .variables import annotate
 from .ways import Found, Problem, exactly, through_landmarks
 
@@ -204,7 +204,7 @@ def _embed(rows: Table, config: EmbedConfig, checkpoint: Path | None, progress: 
     window = 0 if rows.covariance is not None else config.window
     kept = Checkpoint(checkpoint, _problem(rows, total, config))
     metric, axes, choice = choose_form(rows, total, window, config, kept.choice)
-    require_memory(rows.n_frames, axes.width, choice, config)
+    require_memory(rows.n_frames, axes.width, choice, config, window)
     kept.choose(choice)
     problem = Problem(rows, metric, axes, str(choice["form"]), str(choice["precision"]), config, progress)
     method = choose_method(rows.n_frames, problem.itemsize, config)
@@ -226,8 +226,17 @@ def _problem(rows: Table, total: Moments, config: EmbedConfig) -> dict[str, Any]
         "mean": total.mean,
         "squares": total.squares,
         "segment": rows.segment,
+        **_covariance_sums(rows),
         "version": version("manifold-observer"),
     }
+
+
+def _covariance_sums(rows: Table) -> dict[str, Floats]:
+    """What tells given covariances from others: sums of their entries and of the squares."""
+    if rows.covariance is None:
+        return {}
+    sums = compute([rows.covariance.sum(axis=0), (rows.covariance**2).sum(axis=0)])
+    return {"covariance_sum": np.asarray(sums[0]), "covariance_squares": np.asarray(sums[1])}
 
 
 def _numbers(found: Found, n_modes: int, psi: Floats, lifted: Floats, mean: Floats) -> xr.Dataset:

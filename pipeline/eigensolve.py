@@ -112,7 +112,7 @@ def solve(
             f"embed: the eigensolve did not converge: {error}. Give more than max_passes={config.max_passes}, "
             "a larger residual_tolerance=, or another epsilon=."
         ) from None
-    psi = diffusion.coordinates(pairs.vectors, operator.scaling, config.alpha, begun.degrees)
+    psi = diffusion.coordinates(operator.deflated(pairs.vectors), operator.scaling, config.alpha, begun.degrees)
     made = state.passes + (config.alpha != 0)
     return Solved(pairs.values, pairs.residuals, psi, begun.degrees, made)
 

@@ -20,7 +20,7 @@ from manifold_observer.tasks import histogram as histogram_task
 from manifold_observer.tasks import log_rms as log_rms_task
 from manifold_observer.tasks import stft as stft_task
 
-from .plan import FrameRun, frame_runs, unused_samples
+from .cuts import FrameRun, frame_runs, unused_samples
 from .recording import Clock, clock, start_time
 from .variables import annotate
 

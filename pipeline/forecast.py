@@ -17,6 +17,7 @@ from manifold_observer.tasks.geometry import Metric
 from .blocks import Part, degenerate, part_of, slab_of, table
 from .choice import choose_form
 from .config import EmbedConfig
+from .cuts import panels, tile_size
 from .eigensolve import WIDTH, wanted_modes
 from .graph import compute, one_blas_thread, task
 from .memory import (
@@ -34,7 +35,6 @@ from .memory import (
     tile_bytes,
     workers,
 )
-from .plan import panels, tile_size
 from .ways import TOLERANCES
 
 # Frames that the calibration looks at.
@@ -150,7 +150,7 @@ def plan(frames: xr.DataArray, **options: Any) -> Plan:
         return _plan(whole.n_frames, frames.isel(frame=few), _some(covariance, few), config)
 
 
-def require_memory(n_frames: int, n_axes: int, choice: Mapping[str, Any], config: EmbedConfig) -> None:
+def require_memory(n_frames: int, n_axes: int, choice: Mapping[str, Any], config: EmbedConfig, window: int) -> None:
     """Refuse an embedding that would not fit, and say what would; nothing is computed.
 
     Parameters
@@ -161,6 +161,8 @@ def require_memory(n_frames: int, n_axes: int, choice: Mapping[str, Any], config
         Form and precision.
     config
         Options.
+    window
+        Frames of a window, 0 where covariances are given.
 
     Raises
     ------
@@ -168,9 +170,9 @@ def require_memory(n_frames: int, n_axes: int, choice: Mapping[str, Any], config
         The predicted peak of a worker is above its limit.
     """
     there = workers()
-    shape = _shape(n_frames, n_axes, str(choice["form"]), str(choice["precision"]), config)
+    shape = _shape(n_frames, n_axes, str(choice["form"]), str(choice["precision"]), config, window)
     method = choose_method(n_frames, shape.itemsize, config)
-    home = choose_home(n_frames, shape.itemsize, config.home)
+    home = _home(shape, method, config)
     memory = _memory(shape, method, home, config, there)
     require(memory, there.limit, _what_fits(shape, method, home, config, there))
 
@@ -184,9 +186,9 @@ def _plan(n_frames: int, sample: xr.DataArray, covariance: xr.DataArray | None, 
     window = 0 if rows.covariance is not None else config.window
     metric, axes, choice = choose_form(rows, total, window, config)
     there = workers()
-    shape = _shape(n_frames, axes.width, str(choice["form"]), str(choice["precision"]), config)
+    shape = _shape(n_frames, axes.width, str(choice["form"]), str(choice["precision"]), config, window)
     method = choose_method(n_frames, shape.itemsize, config)
-    home = choose_home(n_frames, shape.itemsize, config.home)
+    home = _home(shape, method, config)
     memory = _memory(shape, method, home, config, there)
     require(memory, there.limit, _what_fits(shape, method, home, config, there))
     span = (0, min(shape.tile, rows.n_frames))
@@ -207,7 +209,7 @@ def _plan(n_frames: int, sample: xr.DataArray, covariance: xr.DataArray | None, 
         n_axes=axes.width,
         n_workers=there.number,
         method=method,
-        home=home if method == "exact" or config.refine else "none",
+        home=home,
         form=shape.form,
         precision=str(choice["precision"]),
         tile=shape.tile,
@@ -222,21 +224,28 @@ def _plan(n_frames: int, sample: xr.DataArray, covariance: xr.DataArray | None, 
     )
 
 
-def _shape(n_frames: int, n_axes: int, form: str, precision: str, config: EmbedConfig) -> Shape:
+def _shape(n_frames: int, n_axes: int, form: str, precision: str, config: EmbedConfig, window: int) -> Shape:
     """Sizes of an embedding."""
     width = max(WIDTH, wanted_modes(config, n_frames) + 4) + 1
     tile = config.tile or tile_size(n_frames)
-    return Shape(n_frames, n_axes, form, np.dtype(precision).itemsize, config.window, tile, width)
+    return Shape(n_frames, n_axes, form, np.dtype(precision).itemsize, window, tile, width)
+
+
+def _home(shape: Shape, method: str, config: EmbedConfig) -> str:
+    """Where tiles live, if there are any."""
+    if method == "landmarks" and not config.refine:
+        return "none"
+    return choose_home(shape.n_frames, shape.itemsize, config.home)
 
 
 def _memory(shape: Shape, method: str, home: str, config: EmbedConfig, there: Workers) -> Memory:
     """Bounds of the chosen way; with refinement, of both."""
+    streamed = landmark_memory(shape, min(config.landmarks, shape.n_frames))
+    if home == "none":
+        return streamed
     exact = exact_memory(shape, home, _passes(method, home, config), there.number)
     if method == "exact":
         return exact
-    streamed = landmark_memory(shape, min(config.landmarks, shape.n_frames))
-    if config.refine == 0:
-        return streamed
     return Memory(*(max(pair) for pair in zip(streamed, exact, strict=True)))
 
 

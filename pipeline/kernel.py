@@ -20,8 +20,8 @@ from manifold_observer.tasks import kernel, panel, scale, tilefile
 from manifold_observer.tasks.kernel import Scale
 
 from .config import EmbedConfig
+from .cuts import EXACT_MEDIAN_FRAMES, PanelPlan, Span, panels
 from .graph import Progress, compute, persist, silent, task
-from .plan import EXACT_MEDIAN_FRAMES, PanelPlan, Span, panels
 
 Floats = NDArray[np.float64]
 Tile = NDArray[np.floating]

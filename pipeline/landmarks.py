@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +17,8 @@ from manifold_observer.tasks.moments import Axes
 
 from .blocks import Part, Table, block_task, degenerate, part_of, slab_of
 from .config import EmbedConfig
+from .cuts import Span, blocks
 from .graph import Progress, compute, persist, task
-from .plan import Span, blocks
 
 Floats = NDArray[np.float64]
 # Frames that one task streams, and frames whose exact rows judge the result.
@@ -90,7 +91,10 @@ def embed_landmarks(
     sample = np.sort(_draw(table.n_frames, _SAMPLE_FRAMES, config.seed))
     sample_block = _gather(table, metric, axes, sample, form, dtype)
     kept = persist([task(_identity, anchors)], "landmarks")[0]
-    tasks = [task(_carry, axes, part_of(table, s, metric.window), metric, form, kept, sample_block, s) for s in spans]
+    tasks = [
+        task(_carry, axes, part_of(table, s, metric.window), metric, form, kept, sample_block, config.alpha, s)
+        for s in spans
+    ]
     parts = compute(persist(tasks, "landmarks", progress))
     return _finish(parts, eigenvalues, sample, table.n_frames, how.epsilon, config, m, axes)
 
@@ -128,7 +132,7 @@ def near(
     anchors = persist([task(_only_anchors, joined, how, alpha, n_modes)], "landmarks")[0]
     found = compute([task(landmarks.near_coordinates, block, anchors) for block in made], "landmarks", progress)
     psi, affinity = (np.concatenate(column) for column in zip(*found, strict=True))
-    return psi, n * affinity
+    return psi, np.maximum(n * affinity, 1.0)  # a frame is its own neighbour
 
 
 def _choose(table: Table, m: int, config: EmbedConfig) -> NDArray[np.int64]:
@@ -214,6 +218,8 @@ def _finish(
 ) -> Landmarked:
     """Unit mean square and fixed signs for the coordinates of all spans, and their residuals."""
     psi = np.concatenate([part.coordinates for part in parts])
+    affinity = np.concatenate([part.affinity for part in parts])
+    _warn_unreached(affinity)
     factor = 1 / np.sqrt(_total([part.squares for part in parts]) / n)
     psi *= factor
     flip = diffusion.signs(psi)
@@ -225,9 +231,10 @@ def _finish(
     return Landmarked(
         eigenvalues=eigenvalues,
         coordinates=psi,
-        degrees=n * np.concatenate([part.affinity for part in parts]),
+        degrees=np.maximum(n * affinity, 1.0),
         lift=axes.lift(_total([part.lift for part in parts])) * factor / n,
-        residuals=judged.residuals,
+        # of the pairs as they are given: what no eigenvalue explains, and how far this one is from the best
+        residuals=np.hypot(judged.residuals, judged.eigenvalues - eigenvalues),
         epsilon=epsilon,
         attrs={
             "n_landmarks": m,
@@ -236,6 +243,18 @@ def _finish(
             "epsilon_from": "landmarks" if isinstance(config.epsilon, str) else "given",
         },
     )
+
+
+def _warn_unreached(affinity: Floats) -> None:
+    """Frames without any affinity to a landmark are told."""
+    alone = np.flatnonzero(affinity == 0)
+    if len(alone):
+        warnings.warn(
+            f"embed: {len(alone)} of {len(affinity)} frames are beyond the reach of every landmark at this scale (the "
+            f"first is frame {alone[0]}), and have coordinates 0. Give more landmarks=, landmark_choice='farthest', "
+            "or a larger epsilon_factor=.",
+            stacklevel=7,
+        )
 
 
 def _total(parts: list[Floats]) -> Floats:
@@ -270,11 +289,18 @@ def _only_anchors(block: kernel.Block, how: kernel.Scale, alpha: float, n_modes:
 
 
 def _carry(
-    axes: Axes, part: Part, metric: Metric, form: str, anchors: Anchors, sample: kernel.Block, span: Span
+    axes: Axes,
+    part: Part,
+    metric: Metric,
+    form: str,
+    anchors: Anchors,
+    sample: kernel.Block,
+    alpha: float,
+    span: Span,
 ) -> Carried:
     """Coordinates of one span."""
     try:
-        return landmarks.carry_over(slab_of(axes, part), metric, form, anchors, sample)
+        return landmarks.carry_over(slab_of(axes, part), metric, form, anchors, sample, alpha)
     except DegenerateCovarianceError as error:
         raise degenerate(error, metric, span) from None
 

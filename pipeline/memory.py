@@ -7,7 +7,7 @@ import sys
 from typing import NamedTuple
 
 from .config import EmbedConfig
-from .plan import EXACT_MEDIAN_FRAMES, panel_groups
+from .cuts import EXACT_MEDIAN_FRAMES, panel_groups
 
 # Share of the memory that tiles may fill: beyond it a cluster spills, which is slower than recomputing.
 _SHARE = 0.5

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from manifold_observer.tasks import observer
 
 from .config import RATES, ObserverConfig
+from .cuts import restarts
 from .diffusion import generator_rates
 from .graph import task
 from .join import seconds_between
-from .plan import restarts
 from .variables import annotate
 
 Floats = NDArray[np.float64]

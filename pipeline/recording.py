@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from xarray.indexes import RangeIndex
 from zarr.errors import ContainsArrayError
 
-from .plan import Span, segment_spans
+from .cuts import Span, segment_spans
 
 # A step of the clock longer than this many sampling periods is a gap.
 _GAP_PERIODS = 1.5

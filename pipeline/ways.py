@@ -19,6 +19,7 @@ from manifold_observer.tasks.moments import Axes
 from .blocks import Table, make_blocks
 from .checkpoint import Checkpoint
 from .config import EmbedConfig
+from .cuts import EXACT_MEDIAN_FRAMES, blocks, tile_size
 from .eigensolve import WIDTH, Solved, Warm, solve, wanted_modes
 from .graph import Progress, persist
 from .kernel import (
@@ -34,7 +35,6 @@ from .kernel import (
 )
 from .landmarks import Landmarked, embed_landmarks, near
 from .memory import choose_home
-from .plan import EXACT_MEDIAN_FRAMES, blocks, tile_size
 
 Floats = NDArray[np.float64]
 Attrs = dict[str, int | float | str]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from manifold_observer.tasks import covariance, geometry, kernel, panel
+from manifold_observer.tasks import geometry, kernel, panel
 
 
 class Rates(NamedTuple):
@@ -43,7 +43,7 @@ def rates(slab: geometry.Slab, metric: geometry.Metric, form: str, dtype: DTypeL
     Examples
     --------
     >>> slab = geometry.Slab(np.eye(3), np.arange(3), np.arange(3), np.tile(np.eye(3), (3, 1, 1)))
-    >>> min(rates(slab, geometry.Metric(0, covariance.PseudoInverse()), "factor", np.float64, 2)) > 0
+    >>> min(rates(slab, geometry.Metric(0, geometry.covariance.PseudoInverse()), "factor", np.float64, 2)) > 0
     True
     """
     before = time.perf_counter()

@@ -271,6 +271,10 @@ class Normalised:
         images = self.scaling[:, None] * kernel(self.scaling[:, None] * x)
         return self._deflate(images, x)
 
+    def deflated(self, vectors: Floats) -> Floats:
+        """Vectors less their trivial part, which those of a start may have; their residuals do not grow by it."""
+        return self._deflate(vectors, vectors)
+
     def adopt(self, start: Floats, images: Floats) -> tuple[Floats, Floats]:
         """From vectors r and K r that were made before s was known: vectors r / s and their images."""
         x = start / self.scaling[:, None]

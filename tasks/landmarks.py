@@ -51,8 +51,8 @@ class Carried(NamedTuple):
     """What one span gives.
 
     ``coordinates`` (n, k) and the mean affinity to a landmark ``affinity`` (n,) of its frames; sums over
-    the span: ``lift`` (p, k), ``squares`` (k,), and for the sample ``rows`` (r, k) of K psi and
-    ``row_sums`` (r,) of K.
+    the span: ``lift`` (p, k), ``squares`` (k,), and for the sample ``rows`` (r, k) of K q^-a psi and
+    ``row_sums`` (r,) of K q^-a.
     """
 
     coordinates: Floats
@@ -189,13 +189,13 @@ def link_sums(slab: geometry.Slab, metric: geometry.Metric, form: str, anchors: 
     total = np.zeros((len(anchors.density), len(anchors.density)))
     for _, strip in _strips(slab, metric, form, anchors):
         row_degrees = strip @ (anchors.degrees if anchors.degrees is not None else np.ones(strip.shape[1]))
-        scaled = strip / np.sqrt(row_degrees)[:, None]
+        scaled = strip / np.sqrt(_reached(row_degrees))[:, None]
         total += (scaled.T @ scaled).astype(np.float64)
     return total
 
 
 def carry_over(
-    slab: geometry.Slab, metric: geometry.Metric, form: str, anchors: Anchors, sample: kernel.Block
+    slab: geometry.Slab, metric: geometry.Metric, form: str, anchors: Anchors, sample: kernel.Block, alpha: float
 ) -> Carried:
     r"""Coordinates of one span's frames, and the sums that judge and finish them.
 
@@ -215,10 +215,14 @@ def carry_over(
         The landmarks.
     sample
         Block of the sampled frames.
+    alpha
+        Density normalisation of the sample's rows; the frames' row sums are estimated by their mean
+        affinity to a landmark.
 
     Returns
     -------
-    Coordinates not yet scaled to unit mean square, and sums over the span.
+    Coordinates not yet scaled to unit mean square, and sums over the span. A frame that no landmark
+    reaches (its affinities are all 0 in this precision) has coordinates 0.
 
     Notes
     -----
@@ -227,10 +231,12 @@ def carry_over(
     parts = []
     denominator = anchors.density if anchors.degrees is None else anchors.degrees
     for (block, frames), strip in _strips(slab, metric, form, anchors):
-        psi = (strip @ anchors.weights) / (strip @ denominator)[:, None]
+        psi = (strip @ anchors.weights) / _reached(strip @ denominator)[:, None]
         affinity = strip.mean(axis=1, dtype=np.float64)
         rows = kernel.kernel_tile(sample, block, anchors.scale.epsilon).astype(np.float64)
-        parts.append(Carried(psi, affinity, frames.T @ psi, np.square(psi).sum(axis=0), rows @ psi, rows.sum(axis=1)))
+        weight = _reached(affinity) ** -alpha
+        moved, row_sums = rows @ (weight[:, None] * psi), rows @ weight
+        parts.append(Carried(psi, affinity, frames.T @ psi, np.square(psi).sum(axis=0), moved, row_sums))
     stacked = [np.concatenate([part[k] for part in parts]) for k in (0, 1)]
     return Carried(*stacked, *(_sum([part[k] for part in parts]) for k in range(2, 6)))
 
@@ -238,7 +244,7 @@ def carry_over(
 def near_coordinates(block: kernel.Block, anchors: Anchors) -> tuple[Floats, Floats]:
     """Coordinates (n, k) of a block's frames by the Nystrom route, and mean affinity (n,) to a landmark."""
     strip = kernel.kernel_tile(block, anchors.block, anchors.scale.epsilon)
-    psi = (strip @ anchors.weights) / (strip @ anchors.density)[:, None]
+    psi = (strip @ anchors.weights) / _reached(strip @ anchors.density)[:, None]
     return psi, strip.mean(axis=1, dtype=np.float64)
 
 
@@ -255,9 +261,9 @@ def judge(rows: Floats, row_sums: Floats, psi: Floats) -> Judged:
     Parameters
     ----------
     rows
-        K psi over all frames, for the sampled frames, shape (r, k).
+        K psi over all frames (K q^-a psi where alpha is not 0), for the sampled frames, shape (r, k).
     row_sums
-        K 1, shape (r,).
+        K 1 (K q^-a), shape (r,).
     psi
         Coordinates of the sampled frames, shape (r, k).
 
@@ -286,6 +292,11 @@ def _strips(
         some = geometry.narrow(slab, first, first + _FRAMES, metric.window)
         block = geometry.build_block(some, metric, form, dtype)
         yield (block, some.frames[some.rows]), kernel.kernel_tile(block, anchors.block, anchors.scale.epsilon)
+
+
+def _reached(sums: Array) -> Array:
+    """Divisors: a frame that no landmark reaches has the sum 0, and so coordinates 0."""
+    return np.where(sums > 0, sums, sums.dtype.type(1))
 
 
 def _next_point(rng: np.random.Generator, nearest: Floats, chosen: Sequence[int], farthest: bool) -> int:

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.cluster import connect
-from manifold_observer.pipeline.plan import blocks, tile_size, window_starts
+from manifold_observer.pipeline.cuts import blocks, tile_size, window_starts
 from manifold_observer.tasks import covariance, geometry, kernel, lanczos, moments, panel
 
 OPTIONS: dict[str, Any] = {"n_modes": 4, "home": "recomputed", "form": "quadratic", "precision": "float32"}

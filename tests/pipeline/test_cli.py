@@ -97,6 +97,7 @@ def configs(monkeypatch):
         seen.append(config)
         raise ValueError("seen")
 
+    monkeypatch.setattr("manifold_observer.pipeline.run.check", lambda *_args, **_options: None)
     monkeypatch.setattr("manifold_observer.pipeline.run.run", run)
     return seen
 
@@ -264,11 +265,11 @@ def test_main__unexpected_errors_end_in_one_sentence_too(call, monkeypatch, tmp_
         raise ZeroDivisionError("division\nby zero")
 
     monkeypatch.setattr("manifold_observer.pipeline.run.run", fail)
-    code, out, err = call("run", tmp_path / "a.npy", tmp_path / "out.zarr", *IDENTITY)
+    code, out, err = call("run", walk(tmp_path / "a.npy"), tmp_path / "out.zarr", *IDENTITY)
     assert (code, out) == (1, "")
     assert err == "Error: ZeroDivisionError: division by zero (--debug shows where)\n"
     with pytest.raises(ZeroDivisionError):
-        call("--debug", "run", tmp_path / "a.npy", tmp_path / "out.zarr", *IDENTITY)
+        call("--debug", "run", walk(tmp_path / "a.npy"), tmp_path / "out.zarr", *IDENTITY)
 
 
 def test_main__an_interrupt_is_no_error_of_the_program(call, monkeypatch, tmp_path):
@@ -276,7 +277,7 @@ def test_main__an_interrupt_is_no_error_of_the_program(call, monkeypatch, tmp_pa
         raise KeyboardInterrupt
 
     monkeypatch.setattr("manifold_observer.pipeline.run.run", interrupt)
-    code, out, err = call("run", tmp_path / "a.npy", tmp_path / "out.zarr", *IDENTITY)
+    code, out, err = call("run", walk(tmp_path / "a.npy"), tmp_path / "out.zarr", *IDENTITY)
     assert (code, out) == (130, "")
     assert err.strip() == "Error: interrupted"
 

@@ -1,7 +1,6 @@
 """The embedding equals the dense reference, however frames, tiles and workers are cut."""
 
 import functools
-import importlib
 import warnings
 
 import dask
@@ -14,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import manifold_observer.pipeline as mo
+from manifold_observer.pipeline import cuts
 from manifold_observer.pipeline.memory import Workers
 from reference import dense
 from strategies import chunkings, smooth_motion, spd
@@ -194,7 +194,7 @@ def test_embed__any_tile_size_gives_the_same(whole, tile):
 
 
 def test_embed__any_panel_size_gives_the_same(whole, monkeypatch):
-    monkeypatch.setattr(importlib.import_module("manifold_observer.pipeline.plan"), "PANEL_BYTES", 4 * 16 * 16)
+    monkeypatch.setattr(cuts, "PANEL_BYTES", 4 * 16 * 16)
     assert_same(mo.embed(FRAMES, n_modes=3, form="quadratic", precision="float32", tile=16), whole)
 
 
@@ -333,6 +333,10 @@ REFUSALS = {
     "landmarks of local scale": (
         lambda: mo.embed(FRAMES, method="landmarks", epsilon="local"),
         "which landmarks do not have",
+    ),
+    "diffusion route with alpha": (
+        lambda: mo.embed(FRAMES, method="landmarks", landmark_route="diffusion", alpha=0.5),
+        r"alpha must be 0 with it; got 0\.5",
     ),
     "scale too small": (lambda: mo.embed(FRAMES, epsilon=1e-9), "no frame has a neighbour at this scale"),
     "dims": (lambda: mo.embed(FRAMES.rename(frame="when")), r"must have dims \(frame, feature\)"),

@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline import plan
+from manifold_observer.pipeline import cuts
 from manifold_observer.pipeline.features import shared_edges
 from reference import dense
 from strategies import chunkings
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
+
 
 N = 157
 LENGTHS = (60, 3, 94)  # the second is shorter than a frame
@@ -73,7 +74,7 @@ def test_features__channel_chunks_make_no_difference(name):
 @each_feature
 def test_features__any_task_size_gives_the_same(name, monkeypatch):
     make, reference = FEATURES[name]
-    monkeypatch.setattr(plan, "FEATURE_TASK_BYTES", 500)
+    monkeypatch.setattr(cuts, "FEATURE_TASK_BYTES", 500)
     frames = make(recording())
     assert len(frames.chunks[0]) > 1
     np.testing.assert_allclose(frames.values, reference(VOLTS), rtol=1e-12, atol=1e-12)
