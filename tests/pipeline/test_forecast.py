@@ -173,21 +173,21 @@ def test_what_fits__names_recomputed_tiles_where_those_fit(there):
     limit = sum(bounds) // 2
     there(2, limit)
     with pytest.raises(ValueError, match=r"resident tiles must fit|home='recomputed' would fit"):
-        forecast.require_memory(*options, EmbedConfig(home="resident"))
+        forecast.require_memory(*options, EmbedConfig(home="resident"), 21)
     there(1000, limit)  # all tiles fit into half of the memory, one worker's blocks do
-    forecast.require_memory(*options, EmbedConfig(home="resident"))
+    forecast.require_memory(*options, EmbedConfig(home="resident"), 21)
     there(2, bounds[0])
-    forecast.require_memory(*options, EmbedConfig(home="recomputed"))
+    forecast.require_memory(*options, EmbedConfig(home="recomputed"), 21)
     there(2, bounds[0] - 1)
     with pytest.raises(ValueError, match="peak memory of a worker must be at most its limit"):
-        forecast.require_memory(*options, EmbedConfig(home="recomputed"))
+        forecast.require_memory(*options, EmbedConfig(home="recomputed"), 21)
 
 
 def test_what_fits__names_landmarks_that_fit(there):
     there(2, 2**30)
     config = EmbedConfig(method="landmarks", landmarks=20_000)
     with pytest.raises(ValueError, match=r"method='landmarks' with landmarks=2000 would fit"):
-        forecast.require_memory(200_000, 4, {"form": "quadratic", "precision": "float32"}, config)
+        forecast.require_memory(200_000, 4, {"form": "quadratic", "precision": "float32"}, config, 21)
 
 
 def test_landmark_memory__does_not_grow_with_the_frames():
