@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from dask.delayed import Delayed
@@ -92,8 +93,8 @@ def embed_landmarks(
     sample_block = _gather(table, metric, axes, sample, form, dtype)
     kept = persist([task(_identity, anchors)], "landmarks")[0]
     tasks = [
-        task(_carry, axes, part_of(table, s, metric.window), metric, form, kept, sample_block, config.alpha, s)
-        for s in spans
+        _span_task(landmarks.carry_over, table, metric, axes, form, span, kept, sample_block, config.alpha)
+        for span in spans
     ]
     parts = compute(persist(tasks, "landmarks", progress))
     return _finish(parts, eigenvalues, sample, table.n_frames, how.epsilon, config, m, axes)
@@ -188,22 +189,29 @@ def _diffusion_route(
 ) -> tuple[Floats, Anchors]:
     """Two more passes: column sums of all strips, then the links between landmarks."""
     sums = compute(
-        [task(_columns, axes, part_of(table, s, metric.window), metric, form, anchors, s) for s in spans],
+        [_span_task(landmarks.column_sums, table, metric, axes, form, span, anchors) for span in spans],
         "landmarks",
         progress,
     )
-    anchors = anchors._replace(degrees=_total(sums))
+    anchors = anchors._replace(degrees=landmarks.add_up(sums))
     kept = persist([task(_identity, anchors)], "landmarks")[0]
     # A task's links are m x m numbers whatever its span: few tasks, so that little is sent.
     long_spans = blocks(table.n_frames, max(_SPAN, -(-table.n_frames // 32)))
     links = compute(
-        [task(_links, axes, part_of(table, s, metric.window), metric, form, kept, s) for s in long_spans],
+        [_span_task(landmarks.link_sums, table, metric, axes, form, span, kept) for span in long_spans],
         "landmarks",
         progress,
     )
-    eigenvalues, vectors = landmarks.diffusion_maps(_total(links), n_modes)
+    eigenvalues, vectors = landmarks.diffusion_maps(landmarks.add_up(links), n_modes)
     usable = eigenvalues > _SMALLEST * eigenvalues[0]
     return eigenvalues[usable], anchors._replace(weights=vectors[:, usable])
+
+
+def _span_task(
+    function: Callable[..., Any], table: Table, metric: Metric, axes: Axes, form: str, span: Span, *others: Any
+) -> Delayed:
+    """A function of one span's slab, delayed."""
+    return task(_on_span, function, axes, part_of(table, span, metric.window), metric, form, span, *others)
 
 
 def _finish(
@@ -220,19 +228,21 @@ def _finish(
     psi = np.concatenate([part.coordinates for part in parts])
     affinity = np.concatenate([part.affinity for part in parts])
     _warn_unreached(affinity)
-    factor = 1 / np.sqrt(_total([part.squares for part in parts]) / n)
+    factor = 1 / np.sqrt(landmarks.add_up([part.squares for part in parts]) / n)
     psi *= factor
     flip = diffusion.signs(psi)
     psi *= flip
     factor = factor * flip
     judged = landmarks.judge(
-        _total([part.rows for part in parts]) * factor, _total([part.row_sums for part in parts]), psi[sample]
+        landmarks.add_up([part.rows for part in parts]) * factor,
+        landmarks.add_up([part.row_sums for part in parts]),
+        psi[sample],
     )
     return Landmarked(
         eigenvalues=eigenvalues,
         coordinates=psi,
         degrees=np.maximum(n * affinity, 1.0),
-        lift=axes.lift(_total([part.lift for part in parts])) * factor / n,
+        lift=axes.lift(landmarks.add_up([part.lift for part in parts])) * factor / n,
         # of the pairs as they are given: what no eigenvalue explains, and how far this one is from the best
         residuals=np.hypot(judged.residuals, judged.eigenvalues - eigenvalues),
         epsilon=epsilon,
@@ -255,14 +265,6 @@ def _warn_unreached(affinity: Floats) -> None:
             "or a larger epsilon_factor=.",
             stacklevel=7,
         )
-
-
-def _total(parts: list[Floats]) -> Floats:
-    """Sum in order."""
-    total = parts[0].copy()
-    for part in parts[1:]:
-        total += part
-    return total
 
 
 def _identity(value: object) -> object:
@@ -288,34 +290,11 @@ def _only_anchors(block: kernel.Block, how: kernel.Scale, alpha: float, n_modes:
     return _start(block, how, alpha, n_modes)[1]
 
 
-def _carry(
-    axes: Axes,
-    part: Part,
-    metric: Metric,
-    form: str,
-    anchors: Anchors,
-    sample: kernel.Block,
-    alpha: float,
-    span: Span,
-) -> Carried:
-    """Coordinates of one span."""
+def _on_span(
+    function: Callable[..., Any], axes: Axes, part: Part, metric: Metric, form: str, span: Span, *others: Any
+) -> Any:
+    """A function of one span's slab; a degenerate covariance is told with the frames it belongs to."""
     try:
-        return landmarks.carry_over(slab_of(axes, part), metric, form, anchors, sample, alpha)
-    except DegenerateCovarianceError as error:
-        raise degenerate(error, metric, span) from None
-
-
-def _columns(axes: Axes, part: Part, metric: Metric, form: str, anchors: Anchors, span: Span) -> Floats:
-    """Column sums of one span's strips."""
-    try:
-        return landmarks.column_sums(slab_of(axes, part), metric, form, anchors)
-    except DegenerateCovarianceError as error:
-        raise degenerate(error, metric, span) from None
-
-
-def _links(axes: Axes, part: Part, metric: Metric, form: str, anchors: Anchors, span: Span) -> Floats:
-    """Links between landmarks through one span."""
-    try:
-        return landmarks.link_sums(slab_of(axes, part), metric, form, anchors)
+        return function(slab_of(axes, part), metric, form, *others)
     except DegenerateCovarianceError as error:
         raise degenerate(error, metric, span) from None

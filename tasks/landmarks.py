@@ -238,7 +238,7 @@ def carry_over(
         moved, row_sums = rows @ (weight[:, None] * psi), rows @ weight
         parts.append(Carried(psi, affinity, frames.T @ psi, np.square(psi).sum(axis=0), moved, row_sums))
     stacked = [np.concatenate([part[k] for part in parts]) for k in (0, 1)]
-    return Carried(*stacked, *(_sum([part[k] for part in parts]) for k in range(2, 6)))
+    return Carried(*stacked, *(add_up([part[k] for part in parts]) for k in range(2, 6)))
 
 
 def near_coordinates(block: kernel.Block, anchors: Anchors) -> tuple[Floats, Floats]:
@@ -283,6 +283,20 @@ def judge(rows: Floats, row_sums: Floats, psi: Floats) -> Judged:
     return Judged(mu, np.sqrt(np.square(moved - mu * psi).sum(axis=0) / power))
 
 
+def add_up(parts: Sequence[Floats]) -> Floats:
+    """Sum of arrays in their order.
+
+    Examples
+    --------
+    >>> add_up([np.array([1.0]), np.array([2.0])])
+    array([3.])
+    """
+    total = parts[0].copy()
+    for part in parts[1:]:
+        total += part
+    return total
+
+
 def _strips(
     slab: geometry.Slab, metric: geometry.Metric, form: str, anchors: Anchors
 ) -> Iterator[tuple[tuple[kernel.Block, Floats], Array]]:
@@ -305,11 +319,3 @@ def _next_point(rng: np.random.Generator, nearest: Floats, chosen: Sequence[int]
     if total <= 0:
         return int(np.setdiff1d(np.arange(len(nearest)), chosen)[0])
     return int(np.argmax(nearest)) if farthest else int(rng.choice(len(nearest), p=nearest / total))
-
-
-def _sum(parts: Sequence[Floats]) -> Floats:
-    """Sum in order."""
-    total = parts[0].copy()
-    for part in parts[1:]:
-        total += part
-    return total
