@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from manifold_observer.tasks import baselines as tasks
 from manifold_observer.tasks import observer
 
-from .blocks import Table, rows_of
+from .blocks import ROWS_BYTES, Table, rows_of
 from .cuts import blocks, restarts
 from .graph import compute, task
 
@@ -84,7 +84,7 @@ def _delayed_blocks(frames: xr.DataArray) -> list[Any]:
     """All frames as delayed blocks."""
     data = frames.data if frames.chunks else frames.chunk().data
     rows = Table(data, np.zeros(len(data), np.int64), None)
-    return [rows_of(rows, span) for span in blocks(rows.n_frames, max(1, 2**25 // (8 * rows.n_features)))]
+    return [rows_of(rows, span) for span in blocks(rows.n_frames, max(1, ROWS_BYTES // (8 * rows.n_features)))]
 
 
 def _scatter(frames: xr.DataArray, mean: Floats) -> Floats:

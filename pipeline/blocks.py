@@ -22,6 +22,8 @@ from .graph import Progress, compute, persist, task
 # kept on the workers, so that a lazy feature graph runs once; beyond it they are read anew.
 _HERE_BYTES = 2**23
 _KEEP_BYTES = 2**26
+ROWS_BYTES = 2**22
+"""Bytes of frames that a task takes where it only adds them up."""
 # A largest covariance eigenvalue below this share of the total variance is rounding.
 _ZERO_VARIANCE = 1e-14
 # Variance below this share of the squared mean is rounding too.
@@ -106,7 +108,7 @@ def check_moments(table: Table, progress: Progress) -> tuple[Table, moments.Mome
         A frame holds NaN or infinity, or all frames are equal.
     """
     table = _nearer(table)
-    spans = blocks(table.n_frames, max(1, 2**25 // (8 * table.n_features)))
+    spans = blocks(table.n_frames, max(1, ROWS_BYTES // (8 * table.n_features)))
     parts = [task(_moments, _rows(table.data, span), span[0]) for span in spans]
     total = moments.combine(compute(parts, "frames", progress))
     # Equal frames leave what rounding their mean left.
@@ -209,34 +211,44 @@ def _rows(data: da.Array | NDArray[Any], span: Span) -> Delayed | NDArray[Any]:
     return part.to_delayed().ravel()[0]
 
 
+class Runs(NamedTuple):
+    """Whole numbers that mostly count up by one, as (offset from counting, how many) pairs: a task's graph is small."""
+
+    offsets: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+    def expand(self) -> NDArray[np.int64]:
+        """The numbers."""
+        return np.repeat(self.offsets, self.lengths) + np.arange(int(self.lengths.sum()))
+
+
+def _runs(numbers: NDArray[np.int64]) -> Runs:
+    """Pack whole numbers."""
+    offsets = numbers - np.arange(len(numbers))
+    spans = segment_spans(offsets)
+    return Runs(offsets[[start for start, _ in spans]], np.array([stop - start for start, stop in spans]))
+
+
 class Part(NamedTuple):
-    """What a slab is made from: frames with halo (maybe delayed), rows, starts, covariances or None."""
+    """What a slab is made from: frames with halo (maybe delayed), rows, window starts, covariances or None."""
 
     frames: Delayed | NDArray[Any]
-    rows: NDArray[np.int64]
-    starts: NDArray[np.int64]
+    rows: Runs
+    starts: Runs
     covariance: Delayed | NDArray[Any] | None
 
 
 def part_of(table: Table, span: Span, window: int, chosen: NDArray[np.int64] | None = None) -> Part:
     """Frames of a span with the halo of their windows; with ``chosen``, only those of its frames have rows."""
-    whole = _part(table, span, window)
-    if chosen is None:
-        return whole
-    here = chosen - span[0]
-    covariance = None if whole.covariance is None else whole.covariance[here]
-    return whole._replace(rows=whole.rows[here], starts=whole.starts[here], covariance=covariance)
-
-
-def _part(table: Table, span: Span, window: int) -> Part:
-    """Frames of a span with the halo of their windows."""
     start, stop = span
+    kept = np.arange(start, stop) if chosen is None else chosen
     if table.covariance is not None:
-        rows = np.arange(stop - start)
-        return Part(_rows(table.data, span), rows, rows, _rows(table.covariance, span))
-    starts = window_starts(table.segment, window)[start:stop]
-    low, high = min(int(starts[0]), start), max(int(starts[-1]) + window, stop)
-    return Part(_rows(table.data, (low, high)), np.arange(start, stop) - low, starts - low, None)
+        covariance = _rows(table.covariance, span)
+        rows = _runs(kept - start)
+        return Part(_rows(table.data, span), rows, rows, covariance if chosen is None else covariance[kept - start])
+    starts = window_starts(table.segment, window)
+    low, high = min(int(starts[start]), start), max(int(starts[stop - 1]) + window, stop)
+    return Part(_rows(table.data, (low, high)), _runs(kept - low), _runs(starts[kept] - low), None)
 
 
 def _candidates(table: Table, metric: geometry.Metric, p: int) -> list[str]:
@@ -263,7 +275,9 @@ def _moments(frames: NDArray[np.float64], first: int) -> moments.Moments:
 def slab_of(axes: moments.Axes, part: Part) -> geometry.Slab:
     """Slab of centred frames, within a task."""
     exact = None if part.covariance is None else np.asarray(part.covariance, np.float64)
-    return geometry.Slab(axes.apply(np.asarray(part.frames, np.float64)), part.rows, part.starts, exact)
+    return geometry.Slab(
+        axes.apply(np.asarray(part.frames, np.float64)), part.rows.expand(), part.starts.expand(), exact
+    )
 
 
 def block_task(axes: moments.Axes, part: Part, metric: geometry.Metric, form: str, dtype: str, span: Span) -> Block:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from manifold_observer.tasks import diffusion
 from manifold_observer.tasks.moments import Moments
 
-from .blocks import Table, check_moments, rows_of, table
+from .blocks import ROWS_BYTES, Table, check_moments, rows_of, table
 from .checkpoint import Checkpoint
 from .choice import choose_form
 from .config import EmbedConfig
@@ -316,7 +316,7 @@ def _check_modes(config: EmbedConfig, n: int) -> None:
 
 def _lift(rows: Table, mean: Floats, psi: Floats, progress: Progress) -> Floats:
     """Mean of centred features times coordinates, over all frames."""
-    spans = blocks(rows.n_frames, max(1, 2**25 // (8 * rows.n_features)))
+    spans = blocks(rows.n_frames, max(1, ROWS_BYTES // (8 * rows.n_features)))
     parts = [task(_lift_sum, rows_of(rows, span), mean, psi[span[0] : span[1]]) for span in spans]
     total: Floats = sum(compute(parts, "lift", progress))
     return total / rows.n_frames

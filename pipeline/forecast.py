@@ -342,7 +342,7 @@ def _rates(axes: moments.Axes, part: Part, metric: Metric, form: str, precision:
     try:
         return calibrate.rates(slab_of(axes, part), metric, form, precision, width)
     except DegenerateCovarianceError as error:
-        raise degenerate(error, metric, (0, len(part.rows))) from None
+        raise degenerate(error, metric, (0, int(part.rows.lengths.sum()))) from None
 
 
 def _some(covariance: xr.DataArray | None, few: slice) -> xr.DataArray | None:
