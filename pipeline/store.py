@@ -17,8 +17,8 @@ import zarr
 import zarr.errors
 
 _MARK = "manifold_observer"
-# Numbers in a chunk of a stored array, about 16 MB.
-_CHUNK_NUMBERS = 2**21
+# Numbers in a chunk of a stored array, about 4 MB: workers read some chunks ahead.
+_CHUNK_NUMBERS = 2**19
 
 
 @contextmanager

@@ -19,7 +19,7 @@ def sphere_frames(folder: Path, n_frames: int, seed: int = 1) -> tuple[xr.DataAr
     simulated = write_sphere(folder / "sphere.zarr", n_samples=60 * n_frames, seed=seed)
     frames = mo.histogram(mo.open_recording(folder / "sphere.zarr"), frame=60, edges=np.arange(11), outside="clip")
     # The labels of the features are not what is measured.
-    frames = frames.drop_vars(["channel", "bin"]).chunk(frame=65536)
+    frames = frames.drop_vars(["channel", "bin"]).chunk(frame=16384)
     frames.to_dataset(name="frames").to_zarr(folder / "frames.zarr", consolidated=False)
     truth = simulated["angle"].coarsen(time=60).mean().rename(time="frame").drop_vars("frame", errors="ignore")
     return xr.open_zarr(folder / "frames.zarr", consolidated=False)["frames"], truth.load()
