@@ -45,6 +45,11 @@ class Checkpoint:
         found = self._read().get("choice", {})
         return dict(found)
 
+    @property
+    def begun(self) -> bool:
+        """Whether a pass is kept."""
+        return self._folder is not None and self._path(1).exists()
+
     def choose(self, choice: dict[str, Any]) -> None:
         """Keep what this run chose, with its first pass."""
         self._choice = choice
@@ -70,7 +75,7 @@ class Checkpoint:
 
     def load(self) -> Begun | None:
         """What is kept, or None at the start."""
-        if self._folder is None or not self._path(1).exists():
+        if not self.begun:
             return None
         with np.load(self._path(1), allow_pickle=False) as first:
             degrees = first["degrees"]

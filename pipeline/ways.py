@@ -81,7 +81,7 @@ def exactly(problem: Problem, checkpoint: Checkpoint) -> Found:
     scale, attrs = find_scale(tiles, distances, config, problem.progress)
     tolerance = config.residual_tolerance or TOLERANCES[home]
     warm = None
-    if home != "local" and scale.local is None and checkpoint.load() is None:
+    if home != "local" and scale.local is None and not checkpoint.begun:
         n_near = max(WIDTH, wanted_modes(config, n))
         warm = Warm(*near(tiles.blocks, tiles.spans, scale, config.alpha, n_near, problem.progress))
     with _product(home, tiles, distances, scale, problem.progress) as matmat:
