@@ -16,6 +16,8 @@ from dask.callbacks import Callback
 from dask.delayed import Delayed
 from threadpoolctl import threadpool_limits
 
+from manifold_observer.tasks.arrays import aligned
+
 # (stage, parts done, parts in all)
 Progress = Callable[[str, int, int], None]
 
@@ -25,8 +27,19 @@ def silent(stage: str, done: int, total: int) -> None:
 
 
 def task(function: Callable[..., Any], *arguments: Any) -> Delayed:
-    """One task: a module-level function of blocks (delayed) and plain values."""
-    return dask.delayed(function, pure=False)(*arguments)
+    """One task: a module-level function of blocks (delayed) and plain values, aligned in memory on arrival."""
+    return dask.delayed(_Aligned(function), pure=False)(*arguments)
+
+
+class _Aligned:
+    """A function of aligned arrays, under its own name on the dashboard."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.__name__ = function.__name__
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.function(*(aligned(argument) for argument in arguments))
 
 
 def persist(items: Sequence[Delayed], stage: str, progress: Progress = silent) -> list[Delayed]:
@@ -82,7 +95,7 @@ def compute(items: Sequence[Any], stage: str = "", progress: Progress = silent) 
         Whatever a task raised.
     """
     with _large_graphs():
-        values = list(dask.compute(*items))
+        values = [aligned(value) for value in dask.compute(*items)]
     progress(stage, len(items), len(items))
     return values
 

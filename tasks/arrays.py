@@ -1,4 +1,4 @@
-"""The array types of this folder's signatures."""
+"""The array types of this folder's signatures, and how arrays lie in memory."""
 
 from __future__ import annotations
 
@@ -11,3 +11,34 @@ Array = NDArray[Any]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
+
+
+def aligned(value: Any) -> Any:
+    """The same value with every array aligned to its numbers, as NumPy makes them.
+
+    Arrays that came over a network may lie at any byte. NumPy adds those up through a buffer, in another
+    order: the last digits would depend on which worker a block was sent to.
+
+    Parameters
+    ----------
+    value
+        An array, lists and tuples (named ones too) of such values, or anything else, which is left alone.
+
+    Returns
+    -------
+    The value itself where nothing was out of line.
+
+    Examples
+    --------
+    >>> shifted = np.frombuffer(bytes(9), np.uint8)[1:].view(np.float64)
+    >>> shifted.flags.aligned, aligned([shifted])[0].flags.aligned
+    (False, True)
+    """
+    if isinstance(value, np.ndarray):
+        return value if value.flags.aligned else value.copy(order="K")
+    if not isinstance(value, list | tuple):
+        return value
+    parts = [aligned(part) for part in value]
+    if all(part is own for part, own in zip(parts, value, strict=True)):
+        return value
+    return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)

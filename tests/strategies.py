@@ -66,3 +66,12 @@ def spd(rng, n, p, rank=None, condition=100.0):
 def spd_matrices(draw, n=1, max_size=8, condition=100.0):
     """Stacks (n, p, p) of positive definite matrices."""
     return spd(draw(generators()), n, draw(st.integers(1, max_size)), condition=condition)
+
+
+def misaligned(values):
+    """The same numbers at an address that is no multiple of their size, as arrays from a network may lie."""
+    memory = np.empty(values.nbytes + values.itemsize, np.uint8)
+    order = "C" if values.flags.c_contiguous else "F"
+    shifted = np.ndarray(values.shape, values.dtype, buffer=memory.data, offset=values.itemsize // 2 + 1, order=order)
+    shifted[...] = values
+    return shifted

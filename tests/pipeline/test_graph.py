@@ -4,9 +4,11 @@ import subprocess
 import sys
 
 import dask
+import numpy as np
 import pytest
 
 from manifold_observer.pipeline import graph
+from strategies import misaligned
 
 
 def double(x):
@@ -38,6 +40,23 @@ def test_persist__keeps_values_and_counts_them(scheduler):
     assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
     assert {total for _, _, total in seen} == {4}
     assert seen[-1] == ("mine", 4, 4)
+
+
+def is_aligned(array):
+    return array.flags.aligned
+
+
+def test_task_and_compute__arrays_arrive_aligned_wherever_they_come_from():
+    # As after a journey between workers: sums of such arrays round in another order.
+    shifted = misaligned(np.arange(5.0))
+    with dask.config.set(scheduler="synchronous"):
+        assert graph.compute([graph.task(is_aligned, shifted)]) == [True]
+        (found,) = graph.compute([dask.delayed(misaligned)(np.arange(5.0))])
+    assert found.flags.aligned
+
+
+def test_task__is_known_by_the_name_of_its_function():
+    assert graph.task(double, 1).key.startswith("double-")
 
 
 @pytest.mark.parametrize("run", [graph.compute, lambda items: graph.persist(items, "mine")])
