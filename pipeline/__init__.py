@@ -5,24 +5,33 @@
 
 from .baselines import baselines
 from .diffusion import embed, generator_rates
+from .dynamics import calibrate
 from .features import histogram, identity, log_rms, stft
 from .forecast import Plan, plan
 from .observer import observe
+from .reconstruction import innovations, reconstruct
 from .recording import open_recording
+from .run import read_embedding
 from .scores import class_scores, scores
+from .smoother import smooth
 
 __all__ = [
     "Plan",
     "baselines",
+    "calibrate",
     "class_scores",
     "embed",
     "generator_rates",
     "histogram",
     "identity",
+    "innovations",
     "log_rms",
     "observe",
     "open_recording",
     "plan",
+    "read_embedding",
+    "reconstruct",
     "scores",
+    "smooth",
     "stft",
 ]

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from manifold_observer.tasks import baselines as tasks
 from manifold_observer.tasks import observer
 
-from .blocks import ROWS_BYTES, Table, rows_of
-from .cuts import blocks, restarts
+from .cuts import restarts
 from .graph import compute, task
+from .labels import frame_labels, segment_of
+from .projections import frame_blocks, projections
 
 Floats = NDArray[np.float64]
 # Widest features of which all principal components are sought (the scatter matrix is held here).
@@ -29,9 +30,9 @@ def baselines(
     Parameters
     ----------
     embedding
-        As :func:`embed` made it from these frames.
+        As :func:`embed` made it.
     frames
-        Dims ``(frame, feature)``.
+        The embedded frames, or new ones (which have no diffusion maps), dims ``(frame, feature)``.
     gamma
         Of the observer with which the PCA is equally smoothed.
     widths
@@ -59,32 +60,22 @@ def baselines(
     mean, n_modes = embedding["feature_mean"].values, embedding.sizes["mode"]
     inverse = np.linalg.pinv(embedding["lift"].values)
     frames = frames.transpose("frame", "feature")
-    starts = _restarts(frames)
+    starts = restarts(segment_of(frames))
     axes = tasks.principal_axes(_scatter(frames, mean), n_modes)
-    inputs, components = _projections(frames, mean, inverse, axes.T)
+    inputs, components = projections(frames, mean, inverse, axes.T)
     poles = observer.poles(embedding["rate"].values[: components.shape[1]], gamma)
-    smoothed, _ = observer.scan(components, starts, components[starts], np.zeros(len(poles)), poles, 1.0)
+    same = observer.contracting(np.eye(len(poles)), poles, 1.0)
+    drives = observer.project(components, np.zeros(len(poles)), same.drive)
+    smoothed, _ = observer.scan(drives, starts, components[starts], np.zeros(len(poles)), poles)
+    embedded = embedding["coordinate"].sizes["frame"] == frames.sizes["frame"]
     estimates = {
-        "diffusion_maps": embedding["coordinate"].values,
+        **({"diffusion_maps": embedding["coordinate"].values} if embedded else {}),
         **{f"moving_average_{width}": observer.moving_average(inputs, starts, width) for width in widths},
         "pca": components,
         "smoothed_pca": smoothed,
     }
-    coords = {name: c for name, c in frames.coords.items() if c.dims == ("frame",)}
+    coords = frame_labels(frames)
     return {name: xr.DataArray(v, dims=("frame", "mode"), coords=coords) for name, v in estimates.items()}
-
-
-def _restarts(frames: xr.DataArray) -> NDArray[np.bool_]:
-    """Where segments begin."""
-    n = frames.sizes["frame"]
-    return restarts(frames["segment"].values if "segment" in frames.coords else np.zeros(n, np.int64))
-
-
-def _delayed_blocks(frames: xr.DataArray) -> list[Any]:
-    """All frames as delayed blocks."""
-    data = frames.data if frames.chunks else frames.chunk().data
-    rows = Table(data, np.zeros(len(data), np.int64), None)
-    return [rows_of(rows, span) for span in blocks(rows.n_frames, max(1, ROWS_BYTES // (8 * rows.n_features)))]
 
 
 def _scatter(frames: xr.DataArray, mean: Floats) -> Floats:
@@ -94,21 +85,10 @@ def _scatter(frames: xr.DataArray, mean: Floats) -> Floats:
             f"baselines: features must be at most {_MAX_FEATURES} for PCA; got {frames.sizes['feature']}. "
             "Take shorter frames, or fewer channels."
         )
-    total: Floats = sum(compute([task(_scatter_task, block, mean) for block in _delayed_blocks(frames)]))
+    total: Floats = sum(compute([task(_scatter_task, block, mean) for block in frame_blocks(frames)]))
     return total
-
-
-def _projections(frames: xr.DataArray, mean: Floats, *matrices: Floats) -> list[Floats]:
-    """Centred frames times each matrix, all blocks together."""
-    parts = compute([task(_project_task, block, mean, matrices) for block in _delayed_blocks(frames)])
-    return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
 def _scatter_task(frames: NDArray[Any], mean: Floats) -> Floats:
     """One block's share of the scatter matrix."""
     return tasks.scatter(np.asarray(frames, np.float64), mean)
-
-
-def _project_task(frames: NDArray[Any], mean: Floats, matrices: tuple[Floats, ...]) -> list[Floats]:
-    """One block times each matrix."""
-    return [observer.project(np.asarray(frames, np.float64), mean, matrix) for matrix in matrices]

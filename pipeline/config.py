@@ -15,9 +15,11 @@ FORMS = ("auto", "quadratic", "factor", "window")
 HOMES = ("auto", "local", "resident", "recomputed", "disk")
 LANDMARK_CHOICES = ("uniform", "kmeans++", "farthest")
 LANDMARK_ROUTES = ("nystrom", "diffusion")
-GAINS = ("paper", "unit")
+GAINS = ("paper", "unit", "kalman", "dmk")
 STEPS = ("exact", "euler")
-RATES = ("step", "generator")
+RATES = ("step", "paper", "generator", "calibrated")
+USUAL_RATES = {"paper": "step", "unit": "step", "kalman": "calibrated", "dmk": "paper"}
+"""The rates that a gain takes where none are named."""
 INITIALS = ("steady", "paper")
 
 
@@ -123,9 +125,9 @@ class ObserverConfig:
     """How the observer runs."""
 
     gamma: float = 0.85
-    """Weight of the measurement against the dynamics, 0 <= gamma < 1."""
+    """Weight of the measurement against the dynamics, 0 <= gamma < 1; of the gains "paper" and "unit"."""
     gain: str = "paper"
-    """"paper" (as printed, sign flipped) or "unit" (settles to the measurement)."""
+    """"paper" (as printed, sign flipped), "unit" (settles to the measurement), "kalman" or "dmk"."""
     step: str = "exact"
     """"exact" or "euler"."""
     substeps: int | None = None
@@ -149,9 +151,15 @@ class ObserverConfig:
                 f"with step={self.step!r}. Leave it out, or give step='euler'."
             )
 
+    @property
+    def optimal(self) -> bool:
+        """Whether the gain comes from a Riccati equation, and not from gamma."""
+        return self.gain in ("kalman", "dmk")
+
     def attrs(self) -> dict[str, int | float | str]:
         """Settings as attributes that every file format can hold."""
-        return _plain(asdict(self))
+        values = asdict(self)
+        return _plain({name: value for name, value in values.items() if not (self.optimal and name == "gamma")})
 
 
 def _plain(values: dict[str, Any]) -> dict[str, int | float | str]:

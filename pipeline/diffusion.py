@@ -133,10 +133,10 @@ def embed(
     -------
     ``eigenvalue(mode)`` :math:`\mu_1, \mu_2, \ldots` without the trivial one; ``coordinate(frame, mode)``
     :math:`\psi` with unit mean square, its entry of largest magnitude positive; ``rate(mode)``
-    :math:`-\log \mu` per frame; ``lift(feature, mode)`` in feature units; ``feature_mean(feature)``;
-    ``epsilon()`` (and ``scale(frame)`` where local); ``residual(mode)``; ``degree(frame)``;
-    ``spectrum(mode_found)``, all eigenvalues that were looked at; ``reference(frame, feature)``, the
-    frames, lazily. The settings are attributes.
+    :math:`-\log \mu` per frame; ``lift(feature, mode)`` in feature units; ``feature_mean(feature)`` and
+    ``feature_variance(feature)``; ``epsilon()`` (and ``scale(frame)`` where local); ``residual(mode)``;
+    ``degree(frame)``; ``spectrum(mode_found)``, all eigenvalues that were looked at;
+    ``reference(frame, feature)``, the frames, lazily. The settings are attributes.
 
     Raises
     ------
@@ -213,7 +213,7 @@ def _embed(rows: Table, config: EmbedConfig, checkpoint: Path | None, progress: 
     warn_frozen(found.eigenvalues)
     psi = found.coordinates[:, :n_modes]
     lifted = found.lift[:, :n_modes] if found.lift is not None else _lift(rows, total.mean, psi, progress)
-    return _numbers(found, n_modes, psi, lifted, total.mean).assign_attrs(
+    return _numbers(found, n_modes, psi, lifted, total).assign_attrs(
         config.attrs() | choice | found.attrs | {"version": version("manifold-observer")}
     )
 
@@ -239,7 +239,7 @@ def _covariance_sums(rows: Table) -> dict[str, Floats]:
     return {"covariance_sum": np.asarray(sums[0]), "covariance_squares": np.asarray(sums[1])}
 
 
-def _numbers(found: Found, n_modes: int, psi: Floats, lifted: Floats, mean: Floats) -> xr.Dataset:
+def _numbers(found: Found, n_modes: int, psi: Floats, lifted: Floats, total: Moments) -> xr.Dataset:
     """Variables of an embedding."""
     mu = found.eigenvalues[:n_modes]
     numbers = xr.Dataset(
@@ -251,7 +251,8 @@ def _numbers(found: Found, n_modes: int, psi: Floats, lifted: Floats, mean: Floa
             "spectrum": ("mode_found", found.eigenvalues),
             "degree": ("frame", found.degrees),
             "lift": (("feature", "mode"), lifted),
-            "feature_mean": ("feature", mean),
+            "feature_mean": ("feature", total.mean),
+            "feature_variance": ("feature", total.squares / total.n),
             "epsilon": ((), found.scale.epsilon),
         },
         coords={"mode": np.arange(1, n_modes + 1)},

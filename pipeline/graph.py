@@ -26,9 +26,12 @@ def silent(stage: str, done: int, total: int) -> None:
     """Report nothing."""
 
 
-def task(function: Callable[..., Any], *arguments: Any) -> Delayed:
-    """One task: a module-level function of blocks (delayed) and plain values, aligned in memory on arrival."""
-    return dask.delayed(_Aligned(function), pure=False)(*arguments)
+def task(function: Callable[..., Any], *arguments: Any, outputs: int | None = None) -> Delayed:
+    """One task: a module-level function of blocks (delayed) and plain values, aligned in memory on arrival.
+
+    With ``outputs`` the function gives a tuple of so many, and the task can be unpacked.
+    """
+    return dask.delayed(_Aligned(function), pure=False, nout=outputs)(*arguments)
 
 
 class _Aligned:

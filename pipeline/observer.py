@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import dask
 import dask.array as da
 import numpy as np
 import xarray as xr
+from dask.delayed import Delayed
 from numpy.typing import NDArray
 
 from manifold_observer.tasks import observer
+from manifold_observer.tasks.observer import Filter
 
-from .config import RATES, ObserverConfig
+from .config import ObserverConfig
 from .cuts import restarts
-from .diffusion import generator_rates
+from .filters import Chosen, choose_filter
 from .graph import task
 from .join import seconds_between
+from .labels import frame_labels, frame_period, segment_of
 from .variables import annotate
 
 Floats = NDArray[np.float64]
 # New frames that begin later than this many frame periods after the carry begin a new segment.
 _GAP_PERIODS = 1.5
+
+
+class Scanned(NamedTuple):
+    """One delayed array of states a chunk, the delayed last state, and the frames of every chunk."""
+
+    parts: list[Delayed]
+    last: Delayed
+    lengths: tuple[int, ...]
 
 
 def observe(
@@ -30,7 +42,7 @@ def observe(
     gamma: float = 0.85,
     gain: str = "paper",
     step: str = "exact",
-    rates: str | NDArray[np.float64] = "step",
+    rates: str | NDArray[np.float64] | None = None,
     initial: str = "steady",
     carry: xr.DataArray | None = None,
     *,
@@ -52,15 +64,23 @@ def observe(
     frames
         Dims ``(frame, feature)``, the same features. The recursion starts anew where ``segment`` changes.
     gamma
-        Weight of the measurement against the dynamics, 0 <= gamma < 1.
+        Weight of the measurement against the dynamics, 0 <= gamma < 1; the optimal gains do not need it.
     gain
         ``"paper"``: a constant input u settles to :math:`-\gamma/(1-\gamma)\,u`, the sign is flipped.
-        ``"unit"``: the same filter, scaled to settle to u.
+        ``"unit"``: the same filter, scaled to settle to u. ``"kalman"``: the optimal one for the dynamics and
+        the noise that the embedded frames show (see :func:`calibrate`). ``"dmk"``: the settings of the authors'
+        follow-up [2]_, process noise :math:`\mathrm{diag}(\lambda^2)` and measurement noise
+        :math:`\mathrm{diag}(\mathrm{var}\,z)`. The last two take the steady gain of the Riccati equation, and
+        their state estimates :math:`\psi` itself.
     step
         ``"exact"`` or ``"euler"``.
     rates
-        ``"step"``: :math:`-\log\mu` per frame. ``"generator"``: those of the hidden diffusion times the
-        frame period (needs ``burst_duration``). Or numbers per frame, one a mode.
+        Decay of the modes. ``"step"``: :math:`-\log\mu` per frame. ``"paper"``: as printed,
+        :math:`-(2/\varepsilon)\log\mu`, a frame being the unit of time. ``"generator"``: those of the hidden
+        diffusion times the frame period (needs ``burst_duration``). ``"calibrated"``: as the embedded frames
+        move, from :func:`calibrate`, which is called (and computes) where the embedding has not been through it. Or
+        numbers per frame, one a mode. By default ``"calibrated"`` for ``"kalman"``, ``"paper"`` for ``"dmk"``,
+        else ``"step"``.
     initial
         State before a segment's first frame: ``"steady"``, what the gain would settle to if the first
         frame lasted for ever; or ``"paper"``, its coordinate (embedded frames only).
@@ -74,7 +94,9 @@ def observe(
 
     Returns
     -------
-    ``state(frame, mode)``, labelled by the last frame that it has seen, and ``carry(mode)``. Lazy where
+    ``state(frame, mode)``, labelled by the last frame that it has seen, and ``carry(mode)``; the optimal gains
+    also have ``state_std(frame, mode)`` and ``posterior_covariance(mode, mode_1)``, those of the steady state. The
+    attribute ``contraction_factor`` is what a frame brings two states together by, at least. Lazy where
     ``frames`` is, one task a chunk in a chain of carries; a task holds its chunk of frames. The labels of
     the frames (``time`` and ``segment``) are read at once.
 
@@ -87,6 +109,8 @@ def observe(
     ----------
     .. [1] T. Shnitzer, R. Talmon and J.-J. Slotine, "Manifold Learning with Contracting Observers for
        Data-driven Time-series Analysis", IEEE Trans. Signal Processing 65 (2017).
+    .. [2] T. Shnitzer, R. Talmon and J.-J. Slotine, "Diffusion Maps Kalman Filter for a Class of Systems with
+       Gradient Flows", IEEE Trans. Signal Processing 68 (2020).
 
     Examples
     --------
@@ -99,16 +123,24 @@ def observe(
     array([0.  , 0.5 , 0.75])
     """
     config = ObserverConfig(gamma, gain, step, substeps, initial)
-    frames = _checked(embedding, frames)
-    decay = _rates(embedding, frames, rates, burst_duration)
-    poles = _contracting_poles(decay, config)
+    frames = checked(embedding, frames)
+    chosen = choose_filter(embedding, frames, config, rates, burst_duration)
+    n_modes = len(chosen.decay)
     starts = _restarts(frames, carry)
-    before = _starts(embedding, frames, starts, config)
-    states, last = _scan(embedding, frames, starts, before, _carry(carry, len(decay)), poles, config)
-    return _label(embedding, frames, states, last, config, decay)
+    before = starts_before(embedding, frames, starts, config)
+    scanned = scan_chunks(embedding, frames, starts, before, _carry(carry, n_modes), chosen.filter)
+    states = joined(scanned.parts, scanned.lengths, n_modes)
+    result = label(embedding, frames, states, config, chosen)
+    last = da.from_delayed(scanned.last, (n_modes,), dtype=np.float64, meta=np.empty(0))
+    result["carry"] = ("mode", last, _carry_attrs(frames))
+    if chosen.steady is not None:
+        deviation = np.sqrt(np.diag(chosen.steady.posterior))
+        result["state_std"] = (("frame", "mode"), _constant(deviation, states))
+    annotate(result)
+    return result if frames.chunks else result.compute()
 
 
-def _checked(embedding: xr.Dataset, frames: xr.DataArray) -> xr.DataArray:
+def checked(embedding: xr.Dataset, frames: xr.DataArray) -> xr.DataArray:
     """The frames must have the features of the embedding."""
     if set(frames.dims) != {"frame", "feature"}:
         raise ValueError(f"observe: frames must have dims (frame, feature); got {frames.dims}.")
@@ -123,51 +155,9 @@ def _checked(embedding: xr.Dataset, frames: xr.DataArray) -> xr.DataArray:
     return frames.transpose("frame", "feature")
 
 
-def _rates(embedding: xr.Dataset, frames: xr.DataArray, rates: str | Floats, burst_duration: float | None) -> Floats:
-    """Decay of every mode over one frame."""
-    if not isinstance(rates, str):
-        given = np.asarray(rates, np.float64)
-        if given.shape != (embedding.sizes["mode"],) or not (given >= 0).all():
-            raise ValueError(
-                f"observe: rates must be {embedding.sizes['mode']} numbers of at least 0, one a mode; got {rates!r}."
-            )
-        return given
-    if rates == "step":
-        return embedding["rate"].values
-    if rates != "generator":
-        raise ValueError(f"observe: rates must be one of {', '.join(map(repr, RATES))}, or numbers; got {rates!r}.")
-    if burst_duration is None:
-        raise ValueError("observe: rates='generator' needs burst_duration= in seconds; got None.")
-    return generator_rates(embedding, burst_duration).values * _frame_period(frames)
-
-
-def _frame_period(frames: xr.DataArray) -> float:
-    """Seconds between two frames."""
-    if "frame_period" in frames.attrs:
-        return float(frames.attrs["frame_period"])
-    if "time" not in frames.coords or frames.sizes["frame"] < 2:
-        raise ValueError("observe: frames need a 'time' coordinate in seconds for rates='generator'.")
-    return float(np.median(np.diff(frames["time"].values)))
-
-
-def _contracting_poles(decay: Floats, config: ObserverConfig) -> Floats:
-    """Poles of the map, refused where it does not contract."""
-    poles = observer.poles(decay, config.gamma, config.step, config.substeps)
-    if (np.abs(poles) > 1).any():
-        mode = int(np.argmax(np.abs(poles)))
-        enough = observer.contracting_substeps(decay, config.gamma)
-        raise ValueError(
-            f"observe: the Euler map must contract; got the factor {poles[mode]:.3g} a frame for mode {mode + 1} with "
-            f"substeps={config.substeps}. Give substeps={enough}, leave it out, or take step='exact'."
-        )
-    return poles
-
-
 def _restarts(frames: xr.DataArray, carry: xr.DataArray | None) -> NDArray[np.bool_]:
     """Where the recursion starts anew."""
-    n = frames.sizes["frame"]
-    segment = frames["segment"].values if "segment" in frames.coords else np.zeros(n, np.int64)
-    starts = restarts(segment)
+    starts = restarts(segment_of(frames))
     if carry is not None:
         starts[0] = _gap_after(carry, frames)
     return starts
@@ -185,10 +175,10 @@ def _gap_after(carry: xr.DataArray, frames: xr.DataArray) -> bool:
     return wait > _GAP_PERIODS * float(carry.attrs["frame_period"])
 
 
-def _starts(
+def starts_before(
     embedding: xr.Dataset, frames: xr.DataArray, starts: NDArray[np.bool_], config: ObserverConfig
 ) -> Floats | None:
-    """Coordinates to start segments from, for initial="paper"."""
+    """Coordinates to start segments from, for initial="paper"; None where the filter says."""
     if config.initial == "steady":
         return None
     psi = embedding["coordinate"]
@@ -212,71 +202,118 @@ def _carry(carry: xr.DataArray | None, n_modes: int) -> Any:
     return carry.data
 
 
-def _scan(
+def scan_chunks(
     embedding: xr.Dataset,
     frames: xr.DataArray,
     starts: NDArray[np.bool_],
     before: Floats | None,
     carry: Any,
-    poles: Floats,
-    config: ObserverConfig,
-) -> tuple[da.Array, da.Array]:
-    """Project every chunk on its own, then hand the carry from chunk to chunk."""
+    chosen: Filter,
+) -> Scanned:
+    """Read the drives of every chunk on its own, then hand the carry from chunk to chunk.
+
+    Parameters
+    ----------
+    embedding
+        For the feature means.
+    frames
+        Dims ``(frame, feature)``.
+    starts
+        True where the recursion starts anew, shape (n,).
+    before
+        States before the first frames of the segments, in order; None for those of the filter.
+    carry
+        State before the first frame, maybe lazy.
+    chosen
+        The filter.
+
+    Returns
+    -------
+    One delayed array a chunk, and the last state.
+    """
     lazy = frames.chunk(feature=-1) if frames.chunks else frames.chunk()
-    mean, inverse = embedding["feature_mean"].values, np.linalg.pinv(embedding["lift"].values)
-    gain = observer.steady_gain(config.gamma, config.gain)
-    state = dask.delayed(carry)
-    parts: list[da.Array] = []
+    mean = embedding["feature_mean"].values
+    state, parts, lengths = dask.delayed(carry), [], lazy.data.chunks[0]
     first = used = 0
-    for block, length in zip(lazy.data.to_delayed().ravel(), lazy.data.chunks[0], strict=True):
+    for block, length in zip(lazy.data.to_delayed().ravel(), lengths, strict=True):
         anew = starts[first : first + length]
         count = int(anew.sum())
         given = None if before is None else before[used : used + count]
-        inputs = task(_project, block, mean, inverse, first)
-        scanned, state = dask.delayed(_scan_block, nout=2, pure=False)(inputs, anew, given, state, poles, gain)
-        parts.append(da.from_delayed(scanned, (length, len(poles)), dtype=np.float64, meta=np.empty((0, 0))))
+        drives, steady = task(_drives, block, mean, chosen.drive, chosen.start, anew, first, outputs=2)
+        begin = steady if given is None else given
+        scanned, state = task(_scan_block, drives, anew, begin, state, chosen.transition, outputs=2)
+        parts.append(scanned)
         first, used = first + length, used + count
-    return da.concatenate(parts), da.from_delayed(state, (len(poles),), dtype=np.float64, meta=np.empty(0))
+    return Scanned(parts, state, lengths)
 
 
-def _project(frames: NDArray[Any], mean: Floats, inverse: Floats, first: int) -> Floats:
-    """Inputs of one chunk; frames that are not finite are told."""
+def _drives(
+    frames: NDArray[Any], mean: Floats, drive: Floats, start: Floats, anew: NDArray[np.bool_], first: int
+) -> tuple[Floats, Floats]:
+    """Drives of one chunk, and the states before its segments; frames that are not finite are told."""
     finite = np.isfinite(frames).all(axis=1)
     if not finite.all():
         raise ValueError(
             f"observe: frames must be finite; frame {first + int(np.argmin(finite))} holds NaN or infinity. Leave such "
             "frames out, with a new segment after each hole."
         )
-    return observer.project(np.asarray(frames, np.float64), mean, inverse)
+    values = np.asarray(frames, np.float64)
+    return observer.project(values, mean, drive), observer.project(values[anew], mean, start)
 
 
 def _scan_block(
-    inputs: Floats, anew: NDArray[np.bool_], before: Floats | None, carry: Floats, poles: Floats, gain: float
+    drives: Floats, anew: NDArray[np.bool_], before: Floats, carry: Floats, transition: Floats
 ) -> tuple[Floats, Floats]:
     """One chunk."""
-    starts = observer.steady_starts(inputs, anew, gain) if before is None else before
-    return observer.scan(inputs, anew, starts, carry, poles, gain)
+    return observer.scan(drives, anew, before, carry, transition)
 
 
-def _label(
-    embedding: xr.Dataset,
-    frames: xr.DataArray,
-    states: da.Array,
-    last: da.Array,
-    config: ObserverConfig,
-    decay: Floats,
-) -> xr.Dataset:
-    """States with the labels of their frames, and the carry with its time."""
-    per_frame = {name: c for name, c in frames.coords.items() if c.dims == ("frame",)}
-    mode = {"mode": embedding["mode"]} if "mode" in embedding.coords else {}
-    attrs: dict[str, float | str] = {}
-    if "time" in per_frame and ("frame_period" in frames.attrs or frames.sizes["frame"] > 1):
-        attrs = {"last_time": float(frames["time"][-1]), "frame_period": _frame_period(frames)}
-        attrs |= {k: v for k, v in frames["time"].attrs.items() if k == "start_time"}
-    result = xr.Dataset(
-        {"state": (("frame", "mode"), states), "carry": ("mode", last, attrs)},
-        coords={**per_frame, **mode},
-        attrs={**config.attrs(), "rates": [float(rate) for rate in decay]},
+def joined(parts: Sequence[Delayed], lengths: Sequence[int], n_columns: int) -> da.Array:
+    """Delayed blocks (length, columns) as one Dask array."""
+    meta = np.empty((0, 0))
+    return da.concatenate(
+        [
+            da.from_delayed(part, (length, n_columns), dtype=np.float64, meta=meta)
+            for part, length in zip(parts, lengths, strict=True)
+        ]
     )
-    annotate(result)
-    return result if frames.chunks else result.compute()
+
+
+def label(
+    embedding: xr.Dataset, frames: xr.DataArray, states: da.Array, config: ObserverConfig, chosen: Chosen
+) -> xr.Dataset:
+    """States with the labels of their frames, and the settings.
+
+    Parameters
+    ----------
+    embedding, frames
+        What was observed.
+    states
+        Shape (frames, modes).
+    config, chosen
+        How.
+
+    Returns
+    -------
+    ``state``, and for optimal gains ``posterior_covariance``.
+    """
+    mode = {"mode": embedding["mode"]} if "mode" in embedding.coords else {}
+    result = xr.Dataset({"state": (("frame", "mode"), states)}, coords={**frame_labels(frames), **mode})
+    if chosen.steady is not None:
+        result["posterior_covariance"] = (("mode", "mode_1"), chosen.steady.posterior)
+    return result.assign_attrs(
+        {**config.attrs(), "rates": [float(rate) for rate in chosen.decay], "contraction_factor": chosen.contraction}
+    )
+
+
+def _carry_attrs(frames: xr.DataArray) -> dict[str, float | str]:
+    """When the carry was left: what tells a gap before later frames."""
+    if "time" not in frame_labels(frames) or not ("frame_period" in frames.attrs or frames.sizes["frame"] > 1):
+        return {}
+    attrs: dict[str, float | str] = {"last_time": float(frames["time"][-1]), "frame_period": frame_period(frames)}
+    return attrs | {k: v for k, v in frames["time"].attrs.items() if k == "start_time"}
+
+
+def _constant(values: Floats, like: da.Array) -> da.Array:
+    """The same row for every frame, lazily."""
+    return da.broadcast_to(values, like.shape, chunks=like.chunks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -241,8 +242,34 @@ def open_result(out: Path) -> xr.DataTree:
     return xr.open_datatree(out, engine="zarr", chunks={})
 
 
-def read_embedding(out: Path) -> xr.Dataset:
-    """The embedding of a stored result, with its frames as ``reference`` again."""
+def read_embedding(out: str | os.PathLike[str]) -> xr.Dataset:
+    """Read the embedding of a stored result, with its frames as ``reference`` again, lazily.
+
+    Parameters
+    ----------
+    out
+        Folder that :func:`run` wrote.
+
+    Returns
+    -------
+    What :func:`embed` gave: new frames can be observed, and the embedding extended or calibrated.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        There is no result at ``out``, or it is not complete.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> np.save(folder / "walk.npy", np.random.default_rng(0).normal(size=(300, 3)).cumsum(axis=0))
+    >>> _ = run([folder / "walk.npy"], folder / "walk.zarr", RunConfig("identity", embed_options={"n_modes": 2}))
+    >>> read_embedding(folder / "walk.zarr").reference.sizes
+    Frozen({'frame': 300, 'feature': 3})
+    """
+    out = Path(out)
+    open_result(out)  # says what is wrong with it
     frames = open_group(out, "frames")["frames"]
     return open_group(out, "embedding").assign(reference=frames.drop_vars(frames.coords))
 

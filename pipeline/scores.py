@@ -10,13 +10,22 @@ from numpy.typing import NDArray
 
 from manifold_observer.tasks import scores as tasks
 
+from .baselines import baselines
 from .variables import annotate
 
 Estimate = xr.DataArray | xr.Dataset
 _FOLDS = 5
 
 
-def scores(estimates: Mapping[str, Estimate], truth: xr.DataArray, *, n_folds: int = _FOLDS) -> xr.Dataset:
+def scores(
+    estimates: Mapping[str, Estimate],
+    truth: xr.DataArray,
+    *,
+    n_folds: int = _FOLDS,
+    embedding: xr.Dataset | None = None,
+    frames: xr.DataArray | None = None,
+    gamma: float = 0.85,
+) -> xr.Dataset:
     """How well each estimate tells the truth, after a linear regression, as in the paper.
 
     In the sample the regression is fitted and read on the same frames; held out, every contiguous
@@ -31,6 +40,12 @@ def scores(estimates: Mapping[str, Estimate], truth: xr.DataArray, *, n_folds: i
         Dims ``(frame, component)`` or ``(frame,)``, in any unit. Frames with NaN are left out.
     n_folds
         Blocks held out in turn.
+    embedding, frames
+        What the estimates were made from. Then ``smoothed_pca`` (the principal components of the frames, smoothed as
+        the observer of this ``gamma`` smooths) is scored beside them, and computed, so that nobody is fooled by plain
+        smoothing. Without them, bring your own.
+    gamma
+        Of the observer that the components are smoothed like.
 
     Returns
     -------
@@ -49,6 +64,7 @@ def scores(estimates: Mapping[str, Estimate], truth: xr.DataArray, *, n_folds: i
     >>> float(scores({"mine": estimate}, truth).correlation.round(6).item())
     1.0
     """
+    estimates = _with_smoothed_pca(estimates, embedding, frames, gamma)
     known = (truth if truth.ndim > 1 else truth.expand_dims("component")).transpose("frame", "component")
     there = np.isfinite(known.values).all(axis=1)
     _check_folds("scores", int(there.sum()), n_folds)
@@ -118,6 +134,17 @@ def class_scores(
         accuracy.append(tasks.balanced_accuracy(reading, known))
     table = xr.Dataset({"balanced_accuracy": ("estimate", accuracy)}, coords={"estimate": list(estimates)})
     return table.assign_attrs(n_folds=n_folds, n_neighbours=n_neighbours, n_frames=int(there.sum()))
+
+
+def _with_smoothed_pca(
+    estimates: Mapping[str, Estimate], embedding: xr.Dataset | None, frames: xr.DataArray | None, gamma: float
+) -> Mapping[str, Estimate]:
+    """The estimates, and equally smoothed principal components where they can be made."""
+    if (embedding is None) != (frames is None):
+        raise ValueError("scores: embedding and frames must be given together; got one of them.")
+    if embedding is None or frames is None or "smoothed_pca" in estimates:
+        return estimates
+    return {**estimates, "smoothed_pca": baselines(embedding, frames, gamma, widths=())["smoothed_pca"]}
 
 
 def _check_folds(name: str, n_known: int, n_folds: int) -> None:

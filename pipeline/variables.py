@@ -25,6 +25,12 @@ VARIABLES: dict[str, Variable] = {
     "rate": Variable(("mode",), "f", "1", "decay per frame, -log(mu)"),
     "lift": Variable(("feature", "mode"), "f", "1", "mean of centred feature times psi"),
     "feature_mean": Variable(("feature",), "f", "1", "mean of the feature over the embedded frames"),
+    "feature_variance": Variable(("feature",), "f", "1", "variance of the feature over the embedded frames"),
+    "calibrated_rate": Variable(("mode",), "f", "1", "decay per frame, in the time unit that the frames show"),
+    "calibrated_rate_error": Variable(("mode",), "f", "1", "standard error of the calibrated rate"),
+    "signal_variance": Variable(("mode",), "f", "1", "variance of the mode, without measurement noise"),
+    "feature_noise": Variable(("feature",), "f", "1", "variance of the feature that the modes do not explain"),
+    "measurement_noise": Variable(("mode", "mode_1"), "f", "1", "covariance of the noise of the modes as measured"),
     "epsilon": Variable((), "f", "1", "scale of the kernel exp(-d / epsilon)"),
     "scale": Variable(("frame",), "f", "1", "local scale s, kernel exp(-d / sqrt(s_i s_j))"),
     "residual": Variable(("mode",), "f", "1", "norm of S v - mu v: certificate of the eigenpair"),
@@ -34,6 +40,15 @@ VARIABLES: dict[str, Variable] = {
     "reference_covariance": Variable(("frame", "feature", "feature_1"), "f", "1", "local covariances that were given"),
     "state": Variable(("frame", "mode"), "f", "1", "observer state, has seen the frames up to this one"),
     "carry": Variable(("mode",), "f", "1", "state after the last frame, from which a later call goes on"),
+    "state_std": Variable(("frame", "mode"), "f", "1", "posterior standard deviation of the state"),
+    "posterior_covariance": Variable(("mode", "mode_1"), "f", "1", "error covariance of the filtered state"),
+    "reconstruction": Variable(("frame", "feature"), "f", "1", "features that the state stands for"),
+    "innovation": Variable(("frame", "feature"), "f", "1", "features less what was predicted of them"),
+    "innovation_size": Variable(("frame",), "f", "1", "innovation over the deviation of the features, all features"),
+    "innovation_level": Variable(
+        ("frame",), "f", "1", "recent innovation size over that of the embedded frames; 1 fits as it did"
+    ),
+    "refit_due": Variable(("frame",), "b", "1", "innovation level above all that the embedded frames had"),
     "correlation": Variable(("estimate", "component"), "f", "1", "correlation of read-out and truth"),
     "nrmse_db": Variable(("estimate", "component"), "f", "dB", "error over deviation of the truth"),
     "correlation_held_out": Variable(

@@ -1,6 +1,5 @@
 """The observer equals the plain loop, whatever the chunks, and goes on exactly where it stopped."""
 
-import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
@@ -9,49 +8,10 @@ from hypothesis import strategies as st
 
 import manifold_observer.pipeline as mo
 from reference import dense
-from strategies import chunkings, smooth_motion
+from strategies import chunkings
+from toy import EMBEDDING, FILTERS, FRAMES, GAPPED, NAMES, RATES, SEGMENT, VALUES, M, N, P, as_frames, lazily
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
-
-N, P, M = 60, 5, 2
-SEGMENT = np.repeat([0, 1, 2], [25, 1, 34])
-RNG = np.random.default_rng(4)
-VALUES = smooth_motion(RNG, N, P)
-RATES = np.array([0.3, 2.5])
-EMBEDDING = xr.Dataset(
-    {
-        "lift": (("feature", "mode"), RNG.normal(size=(P, M))),
-        "feature_mean": ("feature", VALUES.mean(axis=0)),
-        "rate": ("mode", RATES),
-        "eigenvalue": ("mode", np.exp(-RATES)),
-        "coordinate": (("frame", "mode"), RNG.normal(size=(N, M))),
-        "epsilon": ((), 3.0),
-    },
-    coords={"mode": [1, 2]},
-    attrs={"alpha": 0.0},
-)
-
-
-def as_frames(values=VALUES, segment=None, first=0.25):
-    segment = np.zeros(len(values), np.int64) if segment is None else segment
-    return xr.DataArray(
-        values,
-        dims=("frame", "feature"),
-        coords={
-            "time": ("frame", first + 0.5 * np.arange(len(values)) + 10.0 * segment),
-            "segment": ("frame", segment),
-        },
-        attrs={"frame_period": 0.5},
-    )
-
-
-def lazily(frames, size):
-    """Frames in chunks, their labels in memory, as features make them."""
-    return frames.copy(data=da.from_array(frames.values, chunks=(size, -1)))
-
-
-FRAMES = as_frames()
-GAPPED = as_frames(segment=SEGMENT)
 
 
 def reference(segment=None, gamma=0.85, rates=RATES, **options):
@@ -107,25 +67,30 @@ def test_observe__a_constant_input_settles_with_the_sign_flipped():
         assert np.abs(state[0] - factor * inputs).max() > 0.1
 
 
-@settings(max_examples=15)
-@given(st.tuples(chunkings(N), chunkings(P)))
-def test_observe__any_chunking_gives_the_same(chunks):
-    whole = mo.observe(EMBEDDING, GAPPED)
-    cut = mo.observe(EMBEDDING, GAPPED.chunk(frame=chunks[0], feature=chunks[1])).compute()
+@pytest.mark.parametrize("options", FILTERS, ids=NAMES)
+@settings(max_examples=10)
+@given(chunks=st.tuples(chunkings(N), chunkings(P)))
+def test_observe__any_chunking_gives_the_same(options, chunks):
+    whole = mo.observe(EMBEDDING, GAPPED, **options)
+    cut = mo.observe(EMBEDDING, GAPPED.chunk(frame=chunks[0], feature=chunks[1]), **options).compute()
     np.testing.assert_allclose(cut["state"], whole["state"], rtol=0, atol=1e-12)
     np.testing.assert_allclose(cut["carry"], whole["carry"], rtol=0, atol=1e-12)
 
 
-def test_observe__any_chunking_gives_the_same_bits():
+@pytest.mark.parametrize("options", FILTERS, ids=NAMES)
+def test_observe__any_chunking_gives_the_same_bits(options):
     rng = np.random.default_rng(0)
     for p in (1, 3, 5, 8, 40, 257):
         frames = as_frames(rng.normal(size=(N, p)))
         embedding = EMBEDDING.drop_dims("feature").assign(
-            lift=(("feature", "mode"), rng.normal(size=(p, M))), feature_mean=("feature", frames.mean("frame").values)
+            lift=(("feature", "mode"), rng.normal(size=(p, M))),
+            feature_mean=("feature", frames.mean("frame").values),
+            feature_variance=("feature", frames.var("frame").values),
+            reference=(("frame", "feature"), frames.values),
         )
-        whole = mo.observe(embedding, frames)
+        whole = mo.observe(embedding, frames, **options)
         for size in (1, 2, 3, 7, 16, 59):
-            cut = mo.observe(embedding, frames.chunk(frame=size)).compute()
+            cut = mo.observe(embedding, frames.chunk(frame=size), **options).compute()
             np.testing.assert_array_equal(cut["state"], whole["state"], err_msg=f"{p} features, chunks of {size}")
             np.testing.assert_array_equal(cut["carry"], whole["carry"])
 
@@ -200,6 +165,42 @@ def test_observe__the_frame_period_is_read_from_the_times():
     np.testing.assert_allclose(result["state"], expected["state"], rtol=1e-12)
 
 
+@pytest.mark.parametrize("segment", [None, SEGMENT], ids=["one segment", "three segments"])
+def test_observe__dmk_is_the_kalman_filter_of_its_settings_in_all_features(segment):
+    numbers = segment if segment is not None else np.zeros(N, np.int64)
+    lift, mean, variance = (EMBEDDING[name].values for name in ("lift", "feature_mean", "feature_variance"))
+    decay = 2 / 3.0 * RATES
+    expected, posterior, _ = dense.kalman(VALUES, numbers, mean, lift, np.exp(-decay), np.diag(decay**2), variance)
+    result = mo.observe(EMBEDDING, as_frames(segment=segment), gain="dmk")
+    np.testing.assert_allclose(result["state"], expected, atol=1e-7)
+    np.testing.assert_allclose(result["posterior_covariance"], posterior, atol=1e-9)
+    np.testing.assert_allclose(result["state_std"], np.tile(np.sqrt(np.diag(posterior)), (N, 1)), atol=1e-8)
+    np.testing.assert_allclose(result.attrs["rates"], decay)
+    assert "gamma" not in result.attrs
+
+
+def test_observe__kalman_takes_noise_from_the_frames_and_rates_that_are_given():
+    learnt = mo.calibrate(EMBEDDING, RATES)
+    expected = mo.observe(learnt, FRAMES, gain="kalman", rates=RATES)
+    xr.testing.assert_identical(mo.observe(EMBEDDING, FRAMES, gain="kalman", rates=RATES), expected)
+    other = mo.observe(learnt, FRAMES, gain="kalman", rates=0.5 * RATES)
+    assert other.attrs["rates"] == (0.5 * RATES).tolist()
+    xr.testing.assert_identical(mo.observe(EMBEDDING, FRAMES, gain="kalman", rates=0.5 * RATES), other)
+
+
+@pytest.mark.parametrize("options", FILTERS, ids=NAMES)
+def test_observe__two_states_approach_each_other_by_the_stated_factor(options):
+    one, other = (xr.DataArray(x, dims="mode") for x in ([3.0, -1.0], [-5.0, 2.0]))
+    a, b = (mo.observe(EMBEDDING, FRAMES, carry=carry, **options) for carry in (one, other))
+    metric = np.linalg.inv(a["posterior_covariance"]) if "posterior_covariance" in a else np.eye(M)
+    apart = np.concatenate([(one - other).values[None], (a["state"] - b["state"]).values])
+    lengths = np.sqrt(np.einsum("nj,jk,nk->n", apart, metric, apart))
+    factor = a.attrs["contraction_factor"]
+    assert 0 < factor < 1
+    assert (lengths[1:] <= factor * lengths[:-1] * (1 + 1e-9) + 1e-12).all()
+    assert lengths[-1] < 0.1 * lengths[0]
+
+
 # ----------------------------------------------------------------------------------------------- carry
 
 
@@ -212,15 +213,16 @@ def test_observe__goes_on_where_it_stopped(cut):
     np.testing.assert_allclose(rest["carry"], whole["carry"], rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("options", FILTERS, ids=NAMES)
 @pytest.mark.parametrize("chunks", [None, 9])
-def test_observe__goes_on_to_the_bit_through_zarr(tmp_path, chunks):
+def test_observe__goes_on_to_the_bit_through_zarr(tmp_path, chunks, options):
     frames = FRAMES if chunks is None else FRAMES.chunk(frame=chunks)
-    whole = mo.observe(EMBEDDING, frames).compute()
+    whole = mo.observe(EMBEDDING, frames, **options).compute()
     for cut in (1, 9, 18, 31, 59):
         path = tmp_path / f"{cut}.zarr"
-        mo.observe(EMBEDDING, frames[:cut]).to_zarr(path, zarr_format=3, consolidated=False)
+        mo.observe(EMBEDDING, frames[:cut], **options).to_zarr(path, zarr_format=3, consolidated=False)
         carry = xr.open_zarr(path, consolidated=False)["carry"]
-        rest = mo.observe(EMBEDDING, frames[cut:], carry=carry).compute()
+        rest = mo.observe(EMBEDDING, frames[cut:], carry=carry, **options).compute()
         np.testing.assert_array_equal(rest["state"], whole["state"][cut:], err_msg=f"cut at {cut}")
         np.testing.assert_array_equal(rest["carry"], whole["carry"])
 
@@ -266,7 +268,7 @@ REFUSALS = {
     "gamma above": (lambda: mo.observe(EMBEDDING, FRAMES, 1.5), "gamma must lie in"),
     "gamma below": (lambda: mo.observe(EMBEDDING, FRAMES, -0.1), "gamma must lie in"),
     "gamma NaN": (lambda: mo.observe(EMBEDDING, FRAMES, np.nan), "gamma must lie in"),
-    "gain": (lambda: mo.observe(EMBEDDING, FRAMES, gain="big"), "gain must be one of 'paper', 'unit'"),
+    "gain": (lambda: mo.observe(EMBEDDING, FRAMES, gain="big"), "gain must be one of 'paper', 'unit', 'kalman', 'dmk'"),
     "step": (lambda: mo.observe(EMBEDDING, FRAMES, step="leap"), "step must be one of 'exact', 'euler'"),
     "initial": (lambda: mo.observe(EMBEDDING, FRAMES, initial="zero"), "initial must be one of 'steady', 'paper'"),
     "substeps": (lambda: mo.observe(EMBEDDING, FRAMES, step="euler", substeps=0), "substeps must be at least 1"),
@@ -281,7 +283,10 @@ REFUSALS = {
     ),
     "dims": (lambda: mo.observe(EMBEDDING, FRAMES.rename(frame="when")), r"must have dims \(frame, feature\)"),
     "no frames": (lambda: mo.observe(EMBEDDING, FRAMES[:0]), "at least 1 frame; got 0"),
-    "rates": (lambda: mo.observe(EMBEDDING, FRAMES, rates="fast"), "rates must be one of 'step', 'generator'"),
+    "rates": (
+        lambda: mo.observe(EMBEDDING, FRAMES, rates="fast"),
+        "rates must be one of 'step', 'paper', 'generator', 'calibrated'",
+    ),
     "rates in number": (lambda: mo.observe(EMBEDDING, FRAMES, rates=np.ones(3)), "rates must be 2 numbers"),
     "rates below 0": (
         lambda: mo.observe(EMBEDDING, FRAMES, rates=-np.ones(2)),

@@ -301,6 +301,46 @@ def telescoped(z, feature_mean, alpha, rates, gamma, x0, n):
     return x
 
 
+def kalman(z, segment, feature_mean, alpha, poles, process, feature_noise, n_settle=2000):
+    """The steady Kalman filter of x⁺ = A x + w, z − z̄ = α x + v, A = diag(``poles``), in all p features.
+
+    The Riccati recursion is run until it has settled, with the (p, p) covariance of the innovations inverted:
+    P⁺ = (I − G α) P, G = P αᵀ (α P αᵀ + N)⁻¹, N = diag(``feature_noise``). A segment starts from the state that
+    its first frame, lasting for ever, would not move. Returns states (N, m), P⁺ and P.
+    """
+    a, n = np.diag(poles), np.diag(feature_noise)
+    predicted = np.array(process, dtype=np.float64)
+    for _ in range(n_settle):
+        gain = predicted @ alpha.T @ np.linalg.inv(alpha @ predicted @ alpha.T + n)
+        posterior = predicted - gain @ alpha @ predicted
+        predicted = a @ posterior @ a.T + process
+    states = np.zeros((len(z), len(poles)))
+    for i in range(len(z)):
+        residual = z[i] - feature_mean
+        if i == 0 or segment[i] != segment[i - 1]:
+            states[i] = np.linalg.solve(np.eye(len(poles)) - a + gain @ alpha @ a, gain @ residual)
+        else:
+            ahead = a @ states[i - 1]
+            states[i] = ahead + gain @ (residual - alpha @ ahead)
+    return states, posterior, predicted
+
+
+def smoother(states, segment, poles, posterior, predicted):
+    """Rauch, Tung and Striebel: x̂_i = x_i + C (x̂_{i+1} − A x_i), C = P⁺ A P⁻¹, and its error variances (N, m)."""
+    a = np.diag(poles)
+    c = posterior @ a @ np.linalg.inv(predicted)
+    smoothed, variances = np.array(states), np.zeros_like(states)
+    covariance = posterior
+    for i in range(len(states) - 1, -1, -1):
+        if i == len(states) - 1 or segment[i] != segment[i + 1]:
+            covariance = posterior
+        else:
+            smoothed[i] = states[i] + c @ (smoothed[i + 1] - a @ states[i])
+            covariance = posterior + c @ (covariance - predicted) @ c.T
+        variances[i] = np.diag(covariance)
+    return smoothed, variances
+
+
 # ------------------------------------------------------------------------------------ baselines, scores
 
 
