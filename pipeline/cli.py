@@ -191,7 +191,50 @@ def _job(command: _Command) -> _Command:
     return command
 
 
-def _config(options: dict[str, Any], observe: dict[str, Any]) -> RunConfig:
+_OBSERVER_OPTIONS = (
+    click.option("--gamma", type=float, default=0.85, show_default=True, help="Weight of the measurement, 0 <= g < 1."),
+    click.option(
+        "--gain",
+        type=click.Choice(["paper", "unit", "kalman", "dmk"]),
+        default="paper",
+        show_default=True,
+        help="As printed, with the sign flipped; settling to the measurement; optimal for what the frames show; or "
+        "optimal for the settings of the authors' follow-up. The last two do not need gamma.",
+    ),
+    click.option(
+        "--rates",
+        type=click.Choice(["step", "paper", "calibrated"]),
+        help="Dynamics: a frame as a step of the Markov chain, as printed, or as the frames move "
+        "[default: step; paper for dmk; calibrated for kalman].",
+    ),
+    click.option(
+        "--step",
+        type=click.Choice(["exact", "euler"]),
+        default="exact",
+        show_default=True,
+        help="From one frame to the next: a zero-order hold, or Euler's rule.",
+    ),
+    click.option("--substeps", type=int, help="Euler steps a frame [default: enough to contract]."),
+    click.option(
+        "--initial",
+        type=click.Choice(["steady", "paper"]),
+        default="steady",
+        show_default=True,
+        help="State before a segment: what the gain settles to, or the first coordinates.",
+    ),
+    click.option("--smooth", is_flag=True, help="Also estimate every state from all frames, into /smoothed."),
+)
+_OBSERVE = ("gamma", "gain", "rates", "step", "substeps", "initial")
+
+
+def _observer(command: _Command) -> _Command:
+    """Options of the observer."""
+    for option in reversed(_OBSERVER_OPTIONS):
+        command = option(command)
+    return command
+
+
+def _config(options: dict[str, Any], observe: dict[str, Any], smooth: bool = False) -> RunConfig:
     """Options of the command line as settings of a run."""
     from .run import RunConfig  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
@@ -201,40 +244,19 @@ def _config(options: dict[str, Any], observe: dict[str, Any]) -> RunConfig:
         open_options=_pop(options, "sampling_rate", "variable"),
         observe_options=observe,
         embed_options=options,
+        smooth=smooth,
     )
 
 
 @cli.command("run")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORDING... OUT")
 @_job
-@click.option("--gamma", type=float, default=0.85, show_default=True, help="Weight of the measurement, 0 <= g < 1.")
-@click.option(
-    "--gain",
-    type=click.Choice(["paper", "unit"]),
-    default="paper",
-    show_default=True,
-    help="As printed, with the sign flipped, or settling to the measurement.",
-)
-@click.option(
-    "--step",
-    type=click.Choice(["exact", "euler"]),
-    default="exact",
-    show_default=True,
-    help="From one frame to the next: a zero-order hold, or Euler's rule.",
-)
-@click.option("--substeps", type=int, help="Euler steps a frame [default: enough to contract].")
-@click.option(
-    "--initial",
-    type=click.Choice(["steady", "paper"]),
-    default="steady",
-    show_default=True,
-    help="State before a segment: what the gain settles to, or the first coordinates.",
-)
+@_observer
 @_where
 def run_command(
     paths: tuple[Path, ...], cluster: str, workers: int | None, overwrite: bool, as_json: bool, **options: Any
 ) -> None:
-    """Run the main job on RECORDING... and write OUT, a Zarr folder with /frames, /embedding, /state.
+    """Run the main job on RECORDING... and write OUT, a Zarr folder with /frames, /embedding, /state (and /smoothed).
 
     Several recordings become segments of one, with a gap between. A run that was killed goes on from the
     last pass over the kernel when the same command is given again.
@@ -243,7 +265,7 @@ def run_command(
 
     if len(paths) < 2:
         raise click.UsageError("Name at least one recording, and the output last.")
-    config = _config(options, _pop(options, "gamma", "gain", "step", "substeps", "initial"))
+    config = _config(options, _pop(options, *_OBSERVE), options.pop("smooth"))
     check(paths[:-1], paths[-1], config, overwrite=overwrite)
     with _session(cluster, workers) as stages:
         tree = run(paths[:-1], paths[-1], config, overwrite=overwrite, stages=stages)

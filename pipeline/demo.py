@@ -20,13 +20,17 @@ from manifold_observer.datasets.sphere import write_sphere
 
 from .baselines import baselines
 from .diffusion import generator_rates
+from .dynamics import calibrate
 from .features import histogram, stft
+from .observer import observe
 from .progress import Stages
 from .run import RunConfig, analyse
 from .scores import class_scores, scores
+from .smoother import smooth
 from .store import start, write_group, writing
 
 Frames = tuple[xr.DataArray, xr.DataArray | None]
+_WIDTHS = (2, 3, 5, 9)
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,8 @@ class Demo:
     frames: Callable[[Path], Frames]
     truth: Callable[[Path, xr.DataArray], xr.Dataset]
     config: RunConfig
+    optimal: bool = False
+    """Whether the Kalman filter and the smoother are shown beside the observer."""
 
 
 def demonstrate(
@@ -94,9 +100,9 @@ def _score(
     truth: xr.Dataset,
     settings: dict[str, Any],
 ) -> dict[str, Any]:
-    """Observer and baselines against the truth."""
-    gamma = float(state.attrs["gamma"])
-    estimates = {"observer": state["state"], **baselines(embedding, frames, gamma)}
+    """Observer, optimal filters and baselines against the truth."""
+    estimates = {"observer": state["state"], **(_optimal(embedding, frames) if DEMOS[name].optimal else {})}
+    estimates |= baselines(embedding, frames, float(state.attrs["gamma"]), widths=_WIDTHS)
     table = scores(estimates, _as_components(truth))
     rows: dict[str, dict[str, Any]] = {
         estimate: {str(k): _plain(v.sel(estimate=estimate).values) for k, v in table.data_vars.items()}
@@ -111,6 +117,15 @@ def _score(
         rates = generator_rates(embedding, settings["covariance_duration"])
         result["generator_rates"] = rates.values.round(4).tolist()
     return result
+
+
+def _optimal(embedding: xr.Dataset, frames: xr.DataArray) -> dict[str, xr.DataArray]:
+    """Kalman filter and smoother with dynamics and noise from the frames."""
+    learnt = calibrate(embedding)
+    return {
+        "kalman": observe(learnt, frames, gain="kalman")["state"].compute(),
+        "smoother": smooth(learnt, frames)["state"].compute(),
+    }
 
 
 def _plain(values: NDArray[np.float64]) -> list[float | None]:
@@ -188,6 +203,7 @@ DEMOS = {
         _sphere_frames,
         _sphere_truth,
         RunConfig("histogram", {"frame": _SPHERE_FRAME}, embed_options={"n_modes": 4}, observe_options={"gamma": 0.85}),
+        optimal=True,
     ),
     "circle": Demo(
         write_circle,

@@ -42,7 +42,7 @@ def calibrate(
     The embedding with ``calibrated_rate(mode)`` per frame and its standard error
     ``calibrated_rate_error(mode)``, ``signal_variance(mode)``, ``feature_noise(feature)`` in squared feature units
     and ``measurement_noise(mode, mode_1)``. Attributes: ``time_unit`` (times the step rates gives the calibrated
-    ones), ``time_unit_error``, ``calibration_lag`` in frames.
+    ones), ``time_unit_error``, and ``calibration_lag``, the longest lag looked at, in frames.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def calibrate(
     (inputs,) = projections(embedding["reference"], mean, np.linalg.pinv(lift), progress=progress)
     found = dynamics.calibrate(inputs, segment, step_rates) if rates is None else None
     decay = found.unit * step_rates if found is not None else np.asarray(rates, np.float64)
-    lags = dynamics.lags(found.longest_lag if found is not None else dynamics.usual_lag(segment))
+    lags = dynamics.near_lags(segment)
     signal = dynamics.signal(dynamics.autocovariance(inputs, segment, lags), decay)
     noise = dynamics.noise_variances(embedding["feature_variance"].values, lift, signal)
     reading, _ = kalman.weighted_reading(lift, noise)
@@ -90,11 +90,12 @@ def calibrate(
         "feature_noise": ("feature", noise),
         "measurement_noise": (("mode", "mode_1"), dynamics.measurement_noise(readings, signal)),
     }
-    attrs: dict[str, float | int | str] = {"calibration": "given", "calibration_lag": int(lags[-1])}
+    attrs: dict[str, float | int | str] = {"calibration": "given"}
     if found is not None:
         _warn(found, decay)
         learnt["calibrated_rate_error"] = ("mode", found.unit_error * step_rates)
         attrs |= {"calibration": "frames", "time_unit": found.unit, "time_unit_error": found.unit_error}
+        attrs["calibration_lag"] = found.longest_lag
     return annotate(embedding.assign(learnt).assign_attrs(attrs))
 
 

@@ -13,14 +13,16 @@ from typing import Any
 
 import xarray as xr
 
-from .config import EmbedConfig, ObserverConfig
+from .config import USUAL_RATES, EmbedConfig, ObserverConfig
 from .diffusion import embed
+from .dynamics import calibrate
 from .features import FEATURES, shared_edges
 from .forecast import Plan, plan
 from .join import join_frames
 from .observer import observe
 from .progress import Stages
 from .recording import open_recording
+from .smoother import smooth
 from .store import check_place, is_complete, open_group, start, write_group, writing
 
 
@@ -38,6 +40,8 @@ class RunConfig:
     """Options of :func:`embed`."""
     observe_options: Mapping[str, Any] = field(default_factory=dict)
     """Options of :func:`observe`."""
+    smooth: bool = False
+    """Whether to smooth as well, for a recording that has ended."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, before anything is read."""
@@ -51,10 +55,23 @@ class RunConfig:
         own = {option.name for option in fields(ObserverConfig)}
         ObserverConfig(**{name: value for name, value in self.observe_options.items() if name in own})
 
+    @property
+    def smooth_options(self) -> dict[str, Any]:
+        """Options of :func:`smooth`: those of the observer, with an optimal gain."""
+        options = {name: value for name, value in self.observe_options.items() if name != "gamma"}
+        return options | ({} if options.get("gain") in ("kalman", "dmk") else {"gain": "kalman"})
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether some filter takes its dynamics from the frames."""
+        ways = [self.observe_options, *([self.smooth_options] if self.smooth else [])]
+        named = [way.get("rates") or USUAL_RATES[way.get("gain", "paper")] for way in ways]
+        return any(isinstance(rates, str) and rates == "calibrated" for rates in named)
+
     def flat(self) -> dict[str, Any]:
         """All settings that were given, in one level, for reports and attributes."""
         parts = asdict(self)
-        flat = {"features": parts.pop("features")}
+        flat = {name: parts.pop(name) for name in ("features", "smooth")}
         for options in parts.values():
             flat |= {name: value for name, value in options.items() if value is not None}
         return flat
@@ -78,7 +95,7 @@ def run(
     recordings
         Files, in the order of time.
     out
-        Zarr folder to write: groups ``/frames``, ``/embedding``, ``/state``.
+        Zarr folder to write: groups ``/frames``, ``/embedding``, ``/state``, and ``/smoothed`` if asked for.
     config
         What to do.
     overwrite
@@ -196,7 +213,7 @@ def analyse(
 
     Returns
     -------
-    Frames, embedding and state as they stand on disk.
+    Frames, embedding (with its reference) and state as they stand on disk.
     """
     with stages("features"):
         stages.report("features", 0, 1)
@@ -206,18 +223,25 @@ def analyse(
         embedding = embed(
             stored, covariance=covariance, progress=stages.report, checkpoint=checkpoint, **config.embed_options
         )
+        if config.calibrated:
+            embedding = calibrate(embedding, progress=stages.report)
         # The frames stand beside the embedding already: it says where, and does not hold them twice.
         light = embedding.drop_vars(["reference", "reference_covariance"], errors="ignore")
         embedding = write_group(folder, "embedding", light.assign_attrs(reference="../frames"))
         stages.report("embedding", 1, 1)
     with stages("observe"):
-        state = write_group(folder, "state", observe(embedding.load(), stored, **config.observe_options))
+        embedding = _with_reference(embedding.load(), stored)
+        state = write_group(folder, "state", observe(embedding, stored, **config.observe_options))
         stages.report("observer", 1, 1)
+    if config.smooth:
+        with stages("smooth"):
+            write_group(folder, "smoothed", smooth(embedding, stored, **config.smooth_options))
+            stages.report("smoother", 1, 1)
     return stored, embedding, state
 
 
 def open_result(out: Path) -> xr.DataTree:
-    """Open a stored result lazily: groups ``/frames``, ``/embedding``, ``/state``.
+    """Open a stored result lazily: groups ``/frames``, ``/embedding``, ``/state``, and ``/smoothed`` if asked for.
 
     Parameters
     ----------
@@ -270,8 +294,12 @@ def read_embedding(out: str | os.PathLike[str]) -> xr.Dataset:
     """
     out = Path(out)
     open_result(out)  # says what is wrong with it
-    frames = open_group(out, "frames")["frames"]
-    return open_group(out, "embedding").assign(reference=frames.drop_vars(frames.coords))
+    return _with_reference(open_group(out, "embedding"), open_group(out, "frames")["frames"])
+
+
+def _with_reference(embedding: xr.Dataset, frames: xr.DataArray) -> xr.Dataset:
+    """The embedding and the frames that it was made from, together again."""
+    return embedding.assign(reference=frames.drop_vars(frames.coords))
 
 
 def _features(recordings: Sequence[xr.DataArray], config: RunConfig) -> xr.DataArray:

@@ -21,6 +21,7 @@ _STRETCHES = 10
 _REACH = 2.5
 _FIRST_LAG = 8
 _MOST_LAGS = 32
+_NEAR = 4
 _ROUNDS = 6
 # A typical mode decays by at least this over the longest lag, and by at most so many e-foldings a frame.
 _SLOWEST = 0.1
@@ -136,7 +137,7 @@ def calibrate(inputs: Floats, segment: Integers, rates: Floats) -> Dynamics:
     """
     typical = float(np.median(rates[rates > 0]))
     most = _longest_lag(segment)
-    longest = usual_lag(segment)
+    longest = min(_FIRST_LAG, most)
     for _ in range(_ROUNDS):
         found = autocovariance(inputs, segment, lags(longest))
         bounds = (_SLOWEST / most / typical, _FASTEST / typical)
@@ -148,7 +149,7 @@ def calibrate(inputs: Floats, segment: Integers, rates: Floats) -> Dynamics:
     return Dynamics(
         unit,
         _jackknife(found, rates, bounds),
-        signal(found, unit * rates),
+        signal(autocovariance(inputs, segment, near_lags(segment)), unit * rates),
         int(found.lags[-1]),
         _sampling(found, unit * typical, len(inputs)),
     )
@@ -165,18 +166,18 @@ def lags(longest: int) -> Integers:
     return np.unique(np.linspace(1, longest, min(longest, _MOST_LAGS)).round().astype(np.int64))
 
 
-def usual_lag(segment: Integers) -> int:
-    """Longest lag where nothing is known of the dynamics: 8 frames, or a tenth of the longest segment."""
-    return min(_FIRST_LAG, _longest_lag(segment))
+def near_lags(segment: Integers) -> Integers:
+    """The first four lags, or fewer in short segments: products so near share their sampling error with lag 0."""
+    return lags(min(_NEAR, _longest_lag(segment)))
 
 
 def signal(found: Autocovariance, decay: Floats) -> Floats:
-    """Variance of the states at lag 0, as the later lags tell it: least squares for known decay.
+    """Variance of the states at lag 0, as later lags tell it: least squares for known decay.
 
     Parameters
     ----------
     found
-        Autocovariance.
+        Autocovariance, best at near lags.
     decay
         Decay of each mode over one frame, shape (m,).
 
