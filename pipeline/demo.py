@@ -30,7 +30,6 @@ from .smoother import smooth
 from .store import start, write_group, writing
 
 Frames = tuple[xr.DataArray, xr.DataArray | None]
-_WIDTHS = (2, 3, 5, 9)
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ def _score(
 ) -> dict[str, Any]:
     """Observer, optimal filters and baselines against the truth."""
     estimates = {"observer": state["state"], **(_optimal(embedding, frames) if DEMOS[name].optimal else {})}
-    estimates |= baselines(embedding, frames, float(state.attrs["gamma"]), widths=_WIDTHS)
+    estimates |= baselines(embedding, frames, float(state.attrs["gamma"]))
     table = scores(estimates, _as_components(truth))
     rows: dict[str, dict[str, Any]] = {
         estimate: {str(k): _plain(v.sel(estimate=estimate).values) for k, v in table.data_vars.items()}

@@ -5,6 +5,7 @@ import os
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 
@@ -13,7 +14,7 @@ def here(monkeypatch):
     """The scripts import each other, as they do when they are run from their folder."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     yield
-    for name in ("measure", "embed_vs_loop", "exact", "forecast", "interrupted", "overhead", "tiles"):
+    for name in ("measure", "embed_vs_loop", "exact", "family", "forecast", "interrupted", "overhead", "tiles"):
         sys.modules.pop(name, None)
 
 
@@ -43,6 +44,14 @@ def test_forecast__memory_is_an_upper_bound():
     result = importlib.import_module("forecast").run(600, 1, {"home": "recomputed", "tile": 256})
     assert result["workers_gib"] <= result["predicted_worker_gib"]
     assert result["predicted_seconds"] > 0
+
+
+def test_family__scores_rates_and_coverage_of_one_setting():
+    (result,) = importlib.import_module("family").run([1], [(0.024, 0.1)], n_frames=1500, n_workers=1)
+    assert len(result["claims"]) == 6
+    assert np.min(result["smoother"]) > np.min(result["observer"]) > np.min(result["diffusion_maps"])
+    assert 0.5 < result["rate_over_truth"][0] < 2
+    assert 0.8 < result["coverage_kalman"][0] < 1
 
 
 def test_overhead__plain_loop_and_engine_are_timed():

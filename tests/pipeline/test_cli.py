@@ -111,7 +111,7 @@ def test_run__options_reach_the_stage_they_belong_to(call, configs):
     assert config.features == "stft"
     assert {k: v for k, v in config.feature_options.items() if v is not None} == {"frame": "23ms", "hop": 100}
     assert config.open_options == {"sampling_rate": 8000.0, "variable": None}
-    expected = {"gamma": 0.1, "gain": "paper", "step": "euler", "substeps": 9, "initial": "steady"}
+    expected = {"gamma": 0.1, "gain": "paper", "rates": None, "step": "euler", "substeps": 9, "initial": "steady"}
     assert config.observe_options == expected
     assert config.embed_options.items() >= {"n_modes": 4, "epsilon": "local", "seed": 3, "window": 21}.items()
 
@@ -290,7 +290,8 @@ DEMOS = {
     "circle": (("--frames", 250), 250, ["angle"]),
     "melody": (("--notes", 16), None, ["pitch", "instrument"]),
 }
-ESTIMATES = ["observer", "diffusion_maps", "moving_average_2", "moving_average_3", "moving_average_5"]
+BASELINES = ["diffusion_maps", "moving_average_2", "moving_average_3", "moving_average_5", "pca", "smoothed_pca"]
+OPTIMAL = {"sphere": ["kalman", "smoother"]}
 
 
 @pytest.mark.filterwarnings("ignore:embed. the first eigenvalue")
@@ -302,7 +303,7 @@ def test_demo__scores_are_those_of_what_it_stores(call, tmp_path, name):
     assert (code, err) == (0, "")
     assert text.count("\n") == 1
     result = json.loads(text)
-    assert list(result["scores"]) == [*ESTIMATES, "pca", "smoothed_pca"]
+    assert list(result["scores"]) == ["observer", *OPTIMAL.get(name, []), *BASELINES]
     assert sorted(result["components"]) == sorted(components)
     assert {"simulate", "features", "embed", "observe", "scores"} <= set(result["seconds"])
     assert result["settings"]["demo"] == name

@@ -1,5 +1,7 @@
 """The main job stores frames, embedding and state of any recording, labelled and complete."""
 
+import warnings
+
 import numpy as np
 import pytest
 import soundfile
@@ -161,10 +163,43 @@ def test_run_config__refuses_before_anything_is_read(features, options, message)
 
 def test_run_config__flat_settings_are_those_that_were_given():
     config = RunConfig("stft", {"frame": "23ms", "hop": None}, embed_options={"n_modes": 4})
-    assert config.flat() == {"features": "stft", "frame": "23ms", "n_modes": 4}
+    assert config.flat() == {"features": "stft", "smooth": False, "frame": "23ms", "n_modes": 4}
 
 
 def test_run__features_need_a_frame_length(tmp_path):
     with pytest.raises(ValueError, match="stft features need a frame length; got none"):
         run([array(tmp_path / "a.npy")], tmp_path / "out.zarr", RunConfig("stft"))
     assert not (tmp_path / "out.zarr").exists()
+
+
+def test_run__smooths_and_keeps_the_calibration_that_a_later_observer_needs(tmp_path):
+    recording = array(tmp_path / "a.npy", n=2000)
+    config = RunConfig("identity", observe_options={"gain": "kalman"}, smooth=True, **SMALL)
+    assert config.calibrated
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a walk remembers longer than this recording
+        tree = run([recording], tmp_path / "out.zarr", config)
+    assert set(tree.children) == {"frames", "embedding", "state", "smoothed"}
+    assert tree["smoothed/state"].sizes == tree["state/state"].sizes == {"frame": 2000, "mode": 2}
+    assert tree.attrs["gain"] == "kalman"
+    assert tree.attrs["smooth"]
+    embedding = read_embedding(tmp_path / "out.zarr")
+    assert embedding.attrs["calibration"] == "frames"
+    frames = mo.identity(mo.open_recording(recording))
+    np.testing.assert_array_equal(mo.observe(embedding, frames, gain="kalman")["state"], tree["state/state"])
+    np.testing.assert_array_equal(mo.smooth(embedding, frames)["state"], tree["smoothed/state"])
+
+
+@pytest.mark.parametrize(
+    ("options", "smoothed", "expected"),
+    [
+        ({}, False, False),
+        ({}, True, True),
+        ({"gain": "kalman"}, False, True),
+        ({"gain": "kalman", "rates": "step"}, True, False),
+        ({"gain": "dmk"}, True, False),
+        ({"rates": "calibrated"}, False, True),
+    ],
+)
+def test_config__calibrates_only_for_filters_that_ask(options, smoothed, expected):
+    assert RunConfig("identity", observe_options=options, smooth=smoothed).calibrated is expected
