@@ -12,7 +12,7 @@ def test_registry__every_variable_has_unit_and_meaning(name):
     variable = VARIABLES[name]
     assert variable.units
     assert variable.long_name
-    assert variable.kind in "fi"
+    assert variable.kind in "fib"
 
 
 def test_annotate__gives_unit_and_meaning():
