@@ -136,7 +136,8 @@ def embed(
     :math:`-\log \mu` per frame; ``lift(feature, mode)`` in feature units; ``feature_mean(feature)`` and
     ``feature_variance(feature)``; ``epsilon()`` (and ``scale(frame)`` where local); ``residual(mode)``;
     ``degree(frame)``; ``spectrum(mode_found)``, all eigenvalues that were looked at;
-    ``reference(frame, feature)``, the frames, lazily. The settings are attributes.
+    ``reference(frame, feature)``, the frames, lazily; ``landmark(landmark)``, numbers of the landmarks where the
+    others were extended from them. The settings are attributes.
 
     Raises
     ------
@@ -257,6 +258,8 @@ def _numbers(found: Found, n_modes: int, psi: Floats, lifted: Floats, total: Mom
         },
         coords={"mode": np.arange(1, n_modes + 1)},
     )
+    if found.landmarks is not None:
+        numbers = numbers.assign_coords(landmark=found.landmarks)
     return numbers if found.scale.local is None else numbers.assign(scale=("frame", found.scale.local))
 
 
@@ -335,5 +338,6 @@ def _label(solved: xr.Dataset, frames: xr.DataArray, covariance: xr.DataArray | 
     labelled = solved.assign_coords(coords).assign(reference=frames.astype(np.float64).drop_vars(frames.coords))
     if covariance is not None:
         labelled["reference_covariance"] = covariance.astype(np.float64).drop_vars(covariance.coords)
+    labelled.attrs["covariance_from"] = "windows" if covariance is None else "given"
     labelled.attrs |= {f"frames_{k}": v for k, v in frames.attrs.items() if k in ("features", "frame_period")}
     return annotate(labelled)

@@ -38,7 +38,8 @@ class Landmarked(NamedTuple):
     """What the landmarks give for all frames.
 
     ``eigenvalues`` (k,), ``coordinates`` (N, k) with unit mean square and fixed signs, ``degrees`` (N,)
-    estimated, ``lift`` (p, k), ``residuals`` (k,) estimated over exact rows, ``epsilon``, ``attrs``.
+    estimated, ``lift`` (p, k), ``residuals`` (k,) estimated over exact rows, ``epsilon``, ``attrs``, ``numbers`` (m,)
+    of the landmarks.
     """
 
     eigenvalues: Floats
@@ -48,6 +49,7 @@ class Landmarked(NamedTuple):
     residuals: Floats
     epsilon: float
     attrs: dict[str, int | float | str]
+    numbers: NDArray[np.int64]
 
 
 def embed_landmarks(
@@ -97,7 +99,7 @@ def embed_landmarks(
         for span in spans
     ]
     parts = compute(persist(tasks, "landmarks", progress))
-    return _finish(parts, eigenvalues, sample, table.n_frames, how.epsilon, config, m, axes)
+    return _finish(parts, eigenvalues, sample, table.n_frames, how.epsilon, config, chosen, axes)
 
 
 def near(
@@ -221,7 +223,7 @@ def _finish(
     n: int,
     epsilon: float,
     config: EmbedConfig,
-    m: int,
+    chosen: NDArray[np.int64],
     axes: Axes,
 ) -> Landmarked:
     """Unit mean square and fixed signs for the coordinates of all spans, and their residuals."""
@@ -247,11 +249,12 @@ def _finish(
         residuals=np.hypot(judged.residuals, judged.eigenvalues - eigenvalues),
         epsilon=epsilon,
         attrs={
-            "n_landmarks": m,
+            "n_landmarks": len(chosen),
             "landmark_route": config.landmark_route,
             "residual_from": f"exact rows of {len(sample)} sampled frames",
             "epsilon_from": "landmarks" if isinstance(config.epsilon, str) else "given",
         },
+        numbers=chosen,
     )
 
 

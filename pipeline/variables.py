@@ -35,6 +35,7 @@ VARIABLES: dict[str, Variable] = {
     "scale": Variable(("frame",), "f", "1", "local scale s, kernel exp(-d / sqrt(s_i s_j))"),
     "residual": Variable(("mode",), "f", "1", "norm of S v - mu v: certificate of the eigenpair"),
     "degree": Variable(("frame",), "f", "1", "row sum of the kernel"),
+    "landmark": Variable(("landmark",), "i", "1", "number of an embedded frame from which the others were extended"),
     "spectrum": Variable(("mode_found",), "f", "1", "eigenvalues looked at for the spectral gap"),
     "reference": Variable(("frame", "feature"), "f", "1", "the embedded frames, for an extension"),
     "reference_covariance": Variable(("frame", "feature", "feature_1"), "f", "1", "local covariances that were given"),

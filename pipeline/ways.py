@@ -60,7 +60,7 @@ class Problem(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Eigenpairs by descending eigenvalue, row sums, scale, lift where it is known, attributes."""
+    """Eigenpairs by descending eigenvalue, row sums, scale, lift where it is known, attributes, landmarks to extend."""
 
     eigenvalues: Floats
     residuals: Floats
@@ -69,6 +69,7 @@ class Found(NamedTuple):
     scale: Scale
     lift: Floats | None
     attrs: Attrs
+    landmarks: NDArray[np.int64] | None = None
 
 
 def exactly(problem: Problem, checkpoint: Checkpoint) -> Found:
@@ -105,6 +106,7 @@ def through_landmarks(problem: Problem, checkpoint: Checkpoint) -> Found:
             scale,
             known.lift,
             attrs | {"passes": 0},
+            known.numbers if config.landmark_route == "nystrom" else None,
         )
     home = choose_home(n, problem.itemsize, config.home)
     tiles, distances = _tiles(problem, home)
