@@ -211,6 +211,43 @@ def nystrom(k_new, k, alpha, psi, mu):
     return extended
 
 
+def distances_to_known(z_new, precisions_new, z, precisions):
+    """d(new, j) = ½ (z_new − z_j)ᵀ (C_new⁺ + C_j⁺) (z_new − z_j) → (n, N)."""
+    d = np.zeros((len(z_new), len(z)))
+    for i in range(len(z_new)):
+        for j in range(len(z)):
+            difference = z_new[i] - z[j]
+            d[i, j] = 0.5 * difference @ (precisions_new[i] + precisions[j]) @ difference
+    return d
+
+
+def one_sided_distances(z_new, z, precisions):
+    """a²(new, j) = (z_new − z_j)ᵀ C_j⁺ (z_new − z_j) → (n, N)."""
+    a2 = np.zeros((len(z_new), len(z)))
+    for i in range(len(z_new)):
+        for j in range(len(z)):
+            difference = z_new[i] - z[j]
+            a2[i, j] = difference @ precisions[j] @ difference
+    return a2
+
+
+def scales_of_new(d_new, k, factor=1.0):
+    """s_new = factor * the k-th smallest of d(new, j), k = 1, 2, …"""
+    return np.array([factor * sorted(row)[k - 1] for row in d_new])
+
+
+def one_sided(a2_over_scale, q, alpha, psi, mu):
+    """ψ_ℓ(new) = μ_ℓ^−½ Σ_j Ã(new, j) ψ_ℓ(j) with Ã(new, j) ∝ exp(−a² / (ε/2)) / q_j^a, its rows summing to 1.
+
+    ``a2_over_scale`` (n, N) holds a²/ε, or a² / sqrt(s_new s_j); ``q`` (N,) row sums of the kernel.
+    """
+    extended = np.zeros((len(a2_over_scale), psi.shape[1]))
+    for i in range(len(a2_over_scale)):
+        row = np.exp(-a2_over_scale[i] / 0.5) / q**alpha
+        extended[i] = (row / row.sum()) @ psi / np.sqrt(mu)
+    return extended
+
+
 def spectral_gap(mu_nontrivial):
     """The number of modes ℓ ≥ 1 with the largest gap μ_ℓ − μ_ℓ+1, from μ_1, μ_2, …, positive ones only.
 

@@ -133,6 +133,21 @@ def test_nystrom__new_frame():
     assert_allclose(dense.nystrom([[1, 3]], k, 1, psi, [6 / 35]), [[expected]])
 
 
+def test_distances_to_known__are_those_of_frames_together():
+    z, precisions = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 2.0]]), np.array([np.eye(2), np.diag([4, 1]), np.eye(2)])
+    d = dense.distances(z, precisions)
+    assert_allclose(dense.distances_to_known(z[:1], precisions[:1], z, precisions), d[:1])
+    assert_allclose(dense.one_sided_distances(z[:1], z, precisions), [[0, 4, 5]])
+    assert_allclose(dense.scales_of_new(d[:1], 2, 3.0), [7.5])
+
+
+def test_one_sided__new_frame():
+    psi, q = np.array([[2.0], [-1.0]]), np.array([1.0, 4.0])
+    a2 = np.array([[0.0, 0.5 * np.log(2)]])  # affinities 1 and 1/2
+    assert_allclose(dense.one_sided(a2, q, 0, psi, [0.25]), [[2.0]])
+    assert_allclose(dense.one_sided(a2, q, 0.5, psi, [0.25]), [[2 * (2 - 0.25) / 1.25]])
+
+
 def test_spectral_gap__by_hand():
     assert dense.spectral_gap([0.9, 0.8, 0.3, 0.2]) == 2
     assert dense.spectral_gap([0.9, 0.8, -0.5]) == 1  # the gap down to a negative value does not count
