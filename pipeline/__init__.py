@@ -6,6 +6,7 @@
 from .baselines import baselines
 from .diffusion import embed, generator_rates
 from .dynamics import calibrate
+from .extension import extend
 from .features import histogram, identity, log_rms, stft
 from .forecast import Plan, plan
 from .observer import observe
@@ -21,6 +22,7 @@ __all__ = [
     "calibrate",
     "class_scores",
     "embed",
+    "extend",
     "generator_rates",
     "histogram",
     "identity",

@@ -36,6 +36,8 @@ VARIABLES: dict[str, Variable] = {
     "residual": Variable(("mode",), "f", "1", "norm of S v - mu v: certificate of the eigenpair"),
     "degree": Variable(("frame",), "f", "1", "row sum of the kernel"),
     "landmark": Variable(("landmark",), "i", "1", "number of an embedded frame from which the others were extended"),
+    "kernel_sum": Variable(("frame",), "f", "1", "row sum of the affinities to the references, scaled as degree is"),
+    "far": Variable(("frame",), "b", "1", "whether the frame is far from all references"),
     "spectrum": Variable(("mode_found",), "f", "1", "eigenvalues looked at for the spectral gap"),
     "reference": Variable(("frame", "feature"), "f", "1", "the embedded frames, for an extension"),
     "reference_covariance": Variable(("frame", "feature", "feature_1"), "f", "1", "local covariances that were given"),
