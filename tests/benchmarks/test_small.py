@@ -14,8 +14,8 @@ def here(monkeypatch):
     """The scripts import each other, as they do when they are run from their folder."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     yield
-    for name in ("measure", "embed_vs_loop", "exact", "family", "forecast", "interrupted", "overhead", "tiles"):
-        sys.modules.pop(name, None)
+    for script in Path(__file__).parent.glob("*.py"):
+        sys.modules.pop(script.stem, None)
 
 
 def test_embed_vs_loop__both_find_the_same_eigenvalues():
@@ -38,6 +38,15 @@ def test_exact__residuals_are_as_asked():
     assert max(result["residuals"]) <= 1e-3
     assert result["passes"] >= 1
     assert result["workers_gib"] > 0
+
+
+def test_extension__every_way_is_scored_and_the_observer_is_best():
+    benchmark = importlib.import_module("extension")
+    row = benchmark.run(drift_rate=0.008, seed=1, n_frames=1200, n_new=300)
+    (means,) = benchmark.summary([row]).values()
+    assert (row["n_references"], row["n_new"]) == (900, 300)
+    assert all(min(means["observer"]) > 0.5 and row[method]["far"] < 30 for method in benchmark.METHODS)
+    assert sum(means["observer"]) > sum(means["nystrom"])
 
 
 def test_forecast__memory_is_an_upper_bound():
