@@ -103,6 +103,36 @@ def compute(items: Sequence[Any], stage: str = "", progress: Progress = silent) 
     return values
 
 
+def as_done(items: Sequence[Delayed]) -> Iterator[tuple[int, Any]]:
+    """Compute the items and give each as soon as it is done, with its number; no more than those are held.
+
+    Parameters
+    ----------
+    items
+        Independent delayed values.
+
+    Yields
+    ------
+    Number of the item, and its value.
+
+    Raises
+    ------
+    Exception
+        Whatever a task raised.
+    """
+    if not _has_client():
+        for number, item in enumerate(items):
+            yield number, compute([item])[0]
+        return
+    from distributed import as_completed, get_client  # noqa: PLC0415
+
+    futures = {get_client().compute(item): number for number, item in enumerate(items)}
+    for future in as_completed(list(futures)):
+        number = futures.pop(future)
+        yield number, aligned(future.result())
+        future.release()
+
+
 def _large_graphs() -> AbstractContextManager[Any]:
     """Vectors travel in the graph on purpose: scattered data would be lost with its worker."""
     if not _has_client():  # and so no settings of distributed that could be changed

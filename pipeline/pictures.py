@@ -1,0 +1,72 @@
+"""How pictures look: one style, colours that the colour-blind can tell apart, axes with units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito 2008, darkest first where lines are thin.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_STYLE = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "image.cmap": "viridis",
+}
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure, inches; nothing global is touched, and no display is needed.
+
+    Raises
+    ------
+    ImportError
+        The extra "paper" is missing.
+    """
+    matplotlib = _matplotlib()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    with matplotlib.rc_context(_STYLE):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        FigureCanvasAgg(figure)
+    return figure
+
+
+def grid(figure: Figure, n_rows: int, n_columns: int, **options: Any) -> Any:
+    """Axes (rows, columns) in the style, always two-dimensional."""
+    with _matplotlib().rc_context(_STYLE):
+        return figure.subplots(n_rows, n_columns, squeeze=False, **options)
+
+
+def label(axes: Axes, title: str = "", x: str = "", y: str = "") -> None:
+    """Title and labels with units."""
+    axes.set_title(title, loc="left", fontsize=10)
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+
+
+def legend_below(figure: Figure, handles: Sequence[Any], labels: Sequence[str], columns: int) -> None:
+    """One legend for all axes, outside of them."""
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=8)
+
+
+def _matplotlib() -> Any:
+    """Matplotlib, or the sentence that says how to get it."""
+    try:
+        import matplotlib  # noqa: PLC0415
+    except ImportError:
+        raise ImportError(
+            "pictures need matplotlib, for which the extra 'paper' is missing. Install it with: "
+            "pip install 'manifold-observer[paper]'."
+        ) from None
+    return matplotlib
