@@ -22,6 +22,12 @@ EXACT_MEDIAN_FRAMES = 8192
 FEATURE_TASK_BYTES = 2**24
 # Bytes of tiles that one panel holds, about; one task multiplies one panel.
 PANEL_BYTES = 2**26
+LANDMARK_SPAN = 4096
+"""Frames that one task streams past the landmarks, at most: the same at 100,000 frames as at a million."""
+GATHER_SPAN = 16384
+"""Frames that one task reads to take landmarks from."""
+# Spans of frames at least, so that all workers have some.
+_LEAST_SPANS = 16
 # Groups of blocks at least (some panels for every worker) and at most (about a hundred panels).
 _LEAST_GROUPS = 2
 _MOST_GROUPS = 14
@@ -149,6 +155,17 @@ def blocks(n: int, size: int) -> list[Span]:
     [(0, 2), (2, 4), (4, 5)]
     """
     return [(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def landmark_spans(n_frames: int) -> list[Span]:
+    """Spans of frames that stream past the landmarks.
+
+    Examples
+    --------
+    >>> len(landmark_spans(1000)), len(landmark_spans(1_000_000))
+    (16, 245)
+    """
+    return blocks(n_frames, min(LANDMARK_SPAN, -(-n_frames // _LEAST_SPANS)))
 
 
 def tile_size(n_frames: int) -> int:

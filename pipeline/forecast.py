@@ -17,7 +17,7 @@ from manifold_observer.tasks.geometry import Metric
 from .blocks import Part, degenerate, part_of, slab_of, table
 from .choice import choose_form
 from .config import EmbedConfig
-from .cuts import panels, tile_size
+from .cuts import landmark_spans, panels, tile_size
 from .eigensolve import WIDTH, wanted_modes
 from .graph import compute, one_blas_thread, task
 from .memory import (
@@ -263,7 +263,7 @@ def _tasks(n_frames: int, shape: Shape, method: str, passes: int, n_panels: int)
     """Tasks of all stages."""
     n_blocks = -(-n_frames // shape.tile)
     exact = 3 * n_blocks + 2 * n_panels + passes * (n_panels + n_blocks)
-    streamed = 3 * max(16, -(-n_frames // 16384))
+    streamed = 3 * len(landmark_spans(n_frames))
     return (exact if method == "exact" or passes else 0) + (streamed if method == "landmarks" else 0)
 
 

@@ -6,9 +6,11 @@ it made with :func:`persist` and reads numbers back with :func:`compute`.
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from operator import itemgetter
 from typing import Any
 
 import dask
@@ -18,6 +20,8 @@ from threadpoolctl import threadpool_limits
 
 from manifold_observer.tasks.arrays import aligned
 
+# Tasks in hand for each thread of a cluster where they are given out in turn: one runs, the next has its frames.
+_IN_HAND = 2
 # (stage, parts done, parts in all)
 Progress = Callable[[str, int, int], None]
 
@@ -103,13 +107,53 @@ def compute(items: Sequence[Any], stage: str = "", progress: Progress = silent) 
     return values
 
 
-def as_done(items: Sequence[Delayed]) -> Iterator[tuple[int, Any]]:
-    """Compute the items and give each as soon as it is done, with its number; no more than those are held.
+def stream(items: Iterable[Delayed], total: int, stage: str, progress: Progress = silent) -> Iterator[Any]:
+    """Compute many items that read much, and bring the results here one after the other, in their order.
+
+    A cluster gets a few at a time. Given all of them it would read all frames first: what reads them has
+    nothing to wait for, what uses them waits for a word of the scheduler.
 
     Parameters
     ----------
     items
-        Independent delayed values.
+        Delayed values; they may be made on the way.
+    total
+        How many.
+    stage
+        Name of the stage, for the progress.
+    progress
+        Called as parts are done.
+
+    Yields
+    ------
+    The values.
+
+    Raises
+    ------
+    Exception
+        Whatever a task raised.
+    """
+    if not _has_client():
+        yield from compute(persist(list(items), stage, progress))
+        return
+    progress(stage, 0, total)
+    early: dict[int, Any] = {}
+    next_one = 0
+    for done, (number, kept) in enumerate(_in_turn(items), 1):
+        early[number] = compute([kept])[0]
+        progress(stage, done, total)
+        while next_one in early:
+            yield early.pop(next_one)
+            next_one += 1
+
+
+def as_done(items: Sequence[Delayed]) -> Iterator[tuple[int, Any]]:
+    """Compute independent items and give each as soon as it is done, with its number.
+
+    Parameters
+    ----------
+    items
+        Delayed values.
 
     Yields
     ------
@@ -124,13 +168,41 @@ def as_done(items: Sequence[Delayed]) -> Iterator[tuple[int, Any]]:
         for number, item in enumerate(items):
             yield number, compute([item])[0]
         return
-    from distributed import as_completed, get_client  # noqa: PLC0415
+    for number, kept in _in_turn(items):
+        yield number, compute([kept])[0]
 
-    futures = {get_client().compute(item): number for number, item in enumerate(items)}
-    for future in as_completed(list(futures)):
-        number = futures.pop(future)
-        yield number, aligned(future.result())
-        future.release()
+
+def persist_in_turn(items: Iterable[Delayed]) -> list[Delayed]:
+    """As :func:`persist`, for many items that read much: see :func:`stream`."""
+    if not _has_client():
+        return persist(list(items), "")
+    return [kept for _, kept in sorted(_in_turn(items), key=itemgetter(0))]
+
+
+def _in_turn(items: Iterable[Delayed]) -> Iterator[tuple[int, Delayed]]:
+    """Give a cluster a few items at a time; number and kept value of each as they are done."""
+    from distributed import as_completed, default_client, futures_of  # noqa: PLC0415
+
+    waiting = enumerate(items)
+    in_hand: dict[Any, tuple[int, Delayed]] = {}
+    running = as_completed([], raise_errors=False)
+
+    def fill_up() -> None:
+        threads = sum(default_client().nthreads().values())  # asked again: workers come and go
+        for number, item in itertools.islice(waiting, max(1, _IN_HAND * threads - len(in_hand))):
+            with _large_graphs():
+                (made,) = dask.persist(item)
+            (future,) = futures_of(made)
+            in_hand[future.key] = number, made
+            running.add(future)
+
+    fill_up()
+    for future in running:
+        if future.status == "error":
+            raise future.exception()
+        done = in_hand.pop(future.key)
+        fill_up()
+        yield done
 
 
 def _large_graphs() -> AbstractContextManager[Any]:

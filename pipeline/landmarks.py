@@ -18,13 +18,13 @@ from manifold_observer.tasks.moments import Axes
 
 from .blocks import Part, Table, block_task, degenerate, part_of, slab_of
 from .config import EmbedConfig
-from .cuts import Span, blocks
-from .graph import Progress, compute, persist, task
+from .cuts import GATHER_SPAN, Span, blocks, landmark_spans
+from .graph import Progress, compute, persist, persist_in_turn, stream, task
 
 Floats = NDArray[np.float64]
-# Frames that one task streams, and frames whose exact rows judge the result.
-_SPAN = 16384
-_LEAST_SPANS = 16
+# Spans whose links are added up one by one: a task's are m x m numbers whatever its span, so that few are sent.
+_LINK_SPANS = 32
+# Frames whose exact rows judge the result.
 _SAMPLE_FRAMES = 256
 # Candidates a landmark, for choices that look at the features.
 _CANDIDATES = 10
@@ -79,7 +79,7 @@ def embed_landmarks(
 
     Notes
     -----
-    O(N (m + 256)) distances. A task holds the frames of its span, and 2,048 of them with their distances
+    O(N (m + 256)) distances. A task holds the frames of its span, and 1,024 of them with their distances
     to the landmarks at a time.
     """
     m = min(config.landmarks, table.n_frames)
@@ -88,17 +88,17 @@ def embed_landmarks(
     how = _scale(landmark_block, config)
     maps, anchors = compute([task(_start, landmark_block, how, config.alpha, n_modes)])[0]
     eigenvalues = maps.eigenvalues
-    spans = blocks(table.n_frames, min(_SPAN, -(-table.n_frames // _LEAST_SPANS)))
+    spans = landmark_spans(table.n_frames)
     if config.landmark_route == "diffusion":
         eigenvalues, anchors = _diffusion_route(table, metric, axes, form, anchors, n_modes, spans, progress)
     sample = np.sort(_draw(table.n_frames, _SAMPLE_FRAMES, config.seed))
     sample_block = _gather(table, metric, axes, sample, form, dtype)
     kept = persist([task(_identity, anchors)], "landmarks")[0]
-    tasks = [
+    tasks = (
         _span_task(landmarks.carry_over, table, metric, axes, form, span, kept, sample_block, config.alpha)
         for span in spans
-    ]
-    parts = compute(persist(tasks, "landmarks", progress))
+    )
+    parts = list(stream(tasks, len(spans), "landmarks", progress))
     return _finish(parts, eigenvalues, sample, table.n_frames, how.epsilon, config, chosen, axes)
 
 
@@ -157,12 +157,12 @@ def _draw(n: int, count: int, seed: int) -> NDArray[np.int64]:
 
 def _gather(table: Table, metric: Metric, axes: Axes, chosen: NDArray[np.int64], form: str, dtype: str) -> object:
     """One block of the chosen frames, kept on the workers."""
-    made = []
-    for span in blocks(table.n_frames, _SPAN):
-        within = chosen[(chosen >= span[0]) & (chosen < span[1])]
-        if len(within):
-            part = part_of(table, span, metric.window, within)
-            made.append(task(block_task, axes, part, metric, form, dtype, span))
+    spans = [(span, chosen[(chosen >= span[0]) & (chosen < span[1])]) for span in blocks(table.n_frames, GATHER_SPAN)]
+    made = persist_in_turn(
+        task(block_task, axes, part_of(table, span, metric.window, within), metric, form, dtype, span)
+        for span, within in spans
+        if len(within)
+    )
     return persist([task(kernel.join, made)], "landmarks")[0]
 
 
@@ -190,17 +190,18 @@ def _diffusion_route(
     progress: Progress,
 ) -> tuple[Floats, Anchors]:
     """Two more passes: column sums of all strips, then the links between landmarks."""
-    sums = compute(
-        [_span_task(landmarks.column_sums, table, metric, axes, form, span, anchors) for span in spans],
+    sums = stream(
+        (_span_task(landmarks.column_sums, table, metric, axes, form, span, anchors) for span in spans),
+        len(spans),
         "landmarks",
         progress,
     )
     anchors = anchors._replace(degrees=landmarks.add_up(sums))
     kept = persist([task(_identity, anchors)], "landmarks")[0]
-    # A task's links are m x m numbers whatever its span: few tasks, so that little is sent.
-    long_spans = blocks(table.n_frames, max(_SPAN, -(-table.n_frames // 32)))
-    links = compute(
-        [_span_task(landmarks.link_sums, table, metric, axes, form, span, kept) for span in long_spans],
+    long_spans = blocks(table.n_frames, max(GATHER_SPAN, -(-table.n_frames // _LINK_SPANS)))
+    links = stream(
+        (_span_task(landmarks.link_sums, table, metric, axes, form, span, kept) for span in long_spans),
+        len(long_spans),
         "landmarks",
         progress,
     )

@@ -6,8 +6,10 @@ import os
 import sys
 from typing import NamedTuple
 
+from manifold_observer.tasks.landmarks import FRAMES_TOGETHER
+
 from .config import EmbedConfig
-from .cuts import EXACT_MEDIAN_FRAMES, panel_groups
+from .cuts import EXACT_MEDIAN_FRAMES, GATHER_SPAN, panel_groups
 
 # Share of the memory that tiles may fill: beyond it a cluster spills, which is slower than recomputing.
 _SHARE = 0.5
@@ -20,8 +22,6 @@ _UNEVEN = 1.35
 # A process with Dask, NumPy, SciPy and xarray loaded, measured 0.2 GiB, and its slack; a caller has more loaded.
 _BASE_BYTES = 320 * 2**20
 _CALLER_BYTES = 448 * 2**20
-# Frames whose windows are decomposed together, of a landmark span, and of its blocks (as in the tasks).
-_SPAN_FRAMES, _BLOCK_FRAMES = 16384, 2048
 
 
 class Workers(NamedTuple):
@@ -138,8 +138,8 @@ def landmark_memory(shape: Shape, n_landmarks: int) -> Memory:
     The bounds.
     """
     met = n_landmarks + 256
-    block = min(_BLOCK_FRAMES, shape.n_frames)
-    span = min(_SPAN_FRAMES, shape.n_frames)
+    block = min(FRAMES_TOGETHER, shape.n_frames)
+    span = min(GATHER_SPAN, shape.n_frames)  # more than the spans that a thread has in hand
     frames = 8 * 5 * span * shape.n_axes + 2**25
     strips = block * met * (2 * shape.itemsize + 8)
     carrying = frames + shape.making_bytes(block) + shape.block_bytes(block) + strips

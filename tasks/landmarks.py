@@ -11,7 +11,7 @@ Two routes. *Nystrom*: diffusion maps of the landmarks, carried to all frames by
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,8 +21,8 @@ from manifold_observer.tasks import geometry, kernel
 from manifold_observer.tasks.arrays import Array, Floats, Integers
 from manifold_observer.tasks.diffusion import coordinates, symmetric_scaling
 
-# Frames of a span that are worked on together.
-_FRAMES = 2048
+FRAMES_TOGETHER = 1024
+"""Frames of a span that are worked on together."""
 
 
 class Anchors(NamedTuple):
@@ -226,7 +226,7 @@ def carry_over(
 
     Notes
     -----
-    O(n (m + r)) distances. Memory: 2048 frames' block and strips at a time.
+    O(n (m + r)) distances. Memory: 1024 frames' block and strips at a time.
     """
     parts = []
     denominator = anchors.density if anchors.degrees is None else anchors.degrees
@@ -283,16 +283,17 @@ def judge(rows: Floats, row_sums: Floats, psi: Floats) -> Judged:
     return Judged(mu, np.sqrt(np.square(moved - mu * psi).sum(axis=0) / power))
 
 
-def add_up(parts: Sequence[Floats]) -> Floats:
-    """Sum of arrays in their order.
+def add_up(parts: Iterable[Floats]) -> Floats:
+    """Sum of arrays in their order, one at a time.
 
     Examples
     --------
     >>> add_up([np.array([1.0]), np.array([2.0])])
     array([3.])
     """
-    total = parts[0].copy()
-    for part in parts[1:]:
+    each = iter(parts)
+    total = next(each).copy()
+    for part in each:
         total += part
     return total
 
@@ -300,12 +301,15 @@ def add_up(parts: Sequence[Floats]) -> Floats:
 def _strips(
     slab: geometry.Slab, metric: geometry.Metric, form: str, anchors: Anchors
 ) -> Iterator[tuple[tuple[kernel.Block, Floats], Array]]:
-    """Blocks of a few frames with those frames, and their strips."""
-    dtype = kernel.precision(anchors.block)
-    for first in range(0, len(slab.rows), _FRAMES):
-        some = geometry.narrow(slab, first, first + _FRAMES, metric.window)
+    """Blocks of a few frames with those frames, and their strips, each gone when the next is made."""
+    dtype, n = kernel.precision(anchors.block), len(slab.rows)
+    # One strip's memory for all: two at a time, and the holes that they leave, would be most of what a task takes.
+    buffer = np.empty(min(FRAMES_TOGETHER, n) * len(anchors.density), dtype)
+    for first in range(0, n, FRAMES_TOGETHER):
+        some = geometry.narrow(slab, first, first + FRAMES_TOGETHER, metric.window)
         block = geometry.build_block(some, metric, form, dtype)
-        yield (block, some.frames[some.rows]), kernel.kernel_tile(block, anchors.block, anchors.scale.epsilon)
+        strip = kernel.kernel_tile(block, anchors.block, anchors.scale.epsilon, out=buffer)
+        yield (block, some.frames[some.rows]), strip
 
 
 def _reached(sums: Array) -> Array:

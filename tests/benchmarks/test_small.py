@@ -63,6 +63,13 @@ def test_family__scores_rates_and_coverage_of_one_setting():
     assert 0.8 < result["coverage_kalman"][0] < 1
 
 
+def test_landmarks__memory_and_time_are_compared():
+    rows = list(importlib.import_module("landmarks").run([300, 600], 1, 50))
+    assert [row["n_frames"] for row in rows[:-1]] == [300, 600]
+    assert 0.5 < rows[-1]["peak_worker_ratio"] < 2
+    assert rows[-1]["seconds_per_frame_ratio"] > 0
+
+
 def test_overhead__plain_loop_and_engine_are_timed():
     result = importlib.import_module("overhead").run(600)
     assert result["plain_loop_pass_seconds"] > 0

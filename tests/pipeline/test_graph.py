@@ -1,11 +1,13 @@
 """Stages run on whatever scheduler there is, and say how far they are."""
 
+import os
 import subprocess
 import sys
 
 import dask
 import numpy as np
 import pytest
+from distributed import Client, LocalCluster
 
 from manifold_observer.pipeline import graph
 from strategies import misaligned
@@ -63,6 +65,81 @@ def test_task__is_known_by_the_name_of_its_function():
 def test_errors__are_raised_as_they_were(run):
     with dask.config.set(scheduler="threads"), pytest.raises(ValueError, match="no 3"):
         run([graph.task(fail, 3)])
+
+
+# ------------------------------------------------------------------------------------------------ in turn
+
+
+@pytest.fixture(scope="module")
+def two_threads():
+    """A cluster of two threads in this process."""
+    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None):
+        yield
+
+
+def counted(count, made):
+    """Items that are made on the way, and how many were."""
+    for k in range(count):
+        made.append(k)
+        yield graph.task(double, k)
+
+
+def test_stream__gives_values_in_their_order_without_a_cluster():
+    seen, made = [], []
+    with dask.config.set(scheduler="threads"):
+        values = list(graph.stream(counted(5, made), 5, "mine", lambda *step: seen.append(step)))
+    assert values == [0, 2, 4, 6, 8]
+    assert seen[0] == ("mine", 0, 5)
+    assert seen[-1] == ("mine", 5, 5)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_stream__a_cluster_has_a_few_at_a_time():
+    seen, made = [], []
+    for done, value in enumerate(graph.stream(counted(40, made), 40, "mine", lambda *step: seen.append(step))):
+        assert value == 2 * done
+        finished = seen[-1][1]
+        assert len(made) <= finished + 2 * graph._IN_HAND
+    assert seen == [("mine", done, 40) for done in range(41)]
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_persist_in_turn__keeps_values_in_their_order():
+    kept = graph.persist_in_turn(counted(9, []))
+    assert [len(item.dask) for item in kept] == [1] * 9
+    assert graph.compute(kept) == [2 * k for k in range(9)]
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("run", [lambda items: list(graph.stream(items, 2, "mine")), graph.persist_in_turn])
+def test_in_turn__errors_are_raised_as_they_were(run):
+    with pytest.raises(ValueError, match="no 3"):
+        run([graph.task(double, 1), graph.task(fail, 3)])
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_in_turn__nothing_is_nothing():
+    assert list(graph.stream([], 0, "mine")) == []
+    assert graph.persist_in_turn([]) == []
+
+
+def die_once(k, folder):
+    """The fifth item takes its worker with it, the first time."""
+    mark = os.path.join(folder, "died")
+    if k == 5 and not os.path.exists(mark):
+        open(mark, "w").close()
+        os._exit(1)
+    return 2 * k
+
+
+def test_stream__a_worker_that_dies_changes_nothing(tmp_path):
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster),
+    ):
+        items = [graph.task(die_once, k, str(tmp_path)) for k in range(12)]
+        assert list(graph.stream(items, 12, "mine")) == [2 * k for k in range(12)]
+    assert (tmp_path / "died").exists()
 
 
 FIRST = """

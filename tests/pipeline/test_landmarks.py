@@ -134,8 +134,9 @@ def test_embed__any_chunking_of_the_frames_gives_the_same(whole, chunks):
 def test_embed__any_span_of_a_task_gives_the_same(route, monkeypatch):
     options = {"landmarks": 150, "landmark_route": route, **OPTIONS}
     one = mo.embed(FRAMES, **options)
-    monkeypatch.setattr("manifold_observer.pipeline.landmarks._SPAN", 97)
-    monkeypatch.setattr("manifold_observer.tasks.landmarks._FRAMES", 31)
+    monkeypatch.setattr("manifold_observer.pipeline.cuts.LANDMARK_SPAN", 97)
+    monkeypatch.setattr("manifold_observer.pipeline.landmarks.GATHER_SPAN", 97)
+    monkeypatch.setattr("manifold_observer.tasks.landmarks.FRAMES_TOGETHER", 31)
     assert_same(mo.embed(FRAMES, **options), one)
 
 

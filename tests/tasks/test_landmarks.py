@@ -154,7 +154,7 @@ def test_carry_over__frames_worked_on_together_do_not_show(monkeypatch):
     maps = landmarks.landmark_maps(block, scale, 0.0, 2)
     anchors = landmarks.nystrom_anchors(block, scale, maps, 0.0)
     whole = landmarks.carry_over(slab, METRIC, "window", anchors, block, 0.0)
-    monkeypatch.setattr(landmarks, "_FRAMES", 7)
+    monkeypatch.setattr(landmarks, "FRAMES_TOGETHER", 7)
     for one, other in zip(landmarks.carry_over(slab, METRIC, "window", anchors, block, 0.0), whole, strict=True):
         assert_allclose(one, other, atol=1e-9 * np.abs(other).max())
 
