@@ -15,7 +15,7 @@ from manifold_observer.tasks.covariance import DegenerateCovarianceError, Pseudo
 from manifold_observer.tasks.kernel import Block
 
 from .config import EmbedConfig
-from .cuts import Span, blocks, segment_spans, window_starts
+from .cuts import Span, blocks, segment_spans, window_starts_of
 from .graph import Progress, compute, persist, task
 
 # Frames up to the first size are brought here and sent along with the tasks; up to the second they are
@@ -246,9 +246,9 @@ def part_of(table: Table, span: Span, window: int, chosen: NDArray[np.int64] | N
         covariance = _rows(table.covariance, span)
         rows = _runs(kept - start)
         return Part(_rows(table.data, span), rows, rows, covariance if chosen is None else covariance[kept - start])
-    starts = window_starts(table.segment, window)
-    low, high = min(int(starts[start]), start), max(int(starts[stop - 1]) + window, stop)
-    return Part(_rows(table.data, (low, high)), _runs(kept - low), _runs(starts[kept] - low), None)
+    starts = window_starts_of(table.segment, window, span)
+    low, high = min(int(starts[0]), start), max(int(starts[-1]) + window, stop)
+    return Part(_rows(table.data, (low, high)), _runs(kept - low), _runs(starts[kept - start] - low), None)
 
 
 def _candidates(table: Table, metric: geometry.Metric, p: int) -> list[str]:

@@ -146,6 +146,22 @@ def window_starts(segment: Integers, window: int) -> Integers:
     return starts
 
 
+def window_starts_of(segment: Integers, window: int, span: Span) -> Integers:
+    """As :func:`window_starts`, for the frames of a span alone.
+
+    Examples
+    --------
+    >>> window_starts_of(np.array([0, 0, 0, 0, 1, 1, 1]), 3, (3, 6))
+    array([1, 4, 4])
+
+    Notes
+    -----
+    O(span + window): an end of a segment that is farther than a window shifts nothing.
+    """
+    low, high = max(span[0] - window, 0), min(span[1] + window, len(segment))
+    return window_starts(segment[low:high], window)[span[0] - low : span[1] - low] + low
+
+
 def blocks(n: int, size: int) -> list[Span]:
     """Cut n into spans of ``size``, the last one shorter.
 

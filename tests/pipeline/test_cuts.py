@@ -70,6 +70,14 @@ def test_window_starts__equal_the_reference(extra, window):
     assert cuts.window_starts(segment, window).tolist() == expected
 
 
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=4), st.integers(2, 8), st.integers(1, 40))
+def test_window_starts_of__a_span_has_its_part_of_all(extra, window, size):
+    segment = np.repeat(np.arange(len(extra)), [window + more for more in extra])
+    spans = cuts.blocks(len(segment), size)
+    parts = [cuts.window_starts_of(segment, window, span) for span in spans]
+    assert np.concatenate(parts).tolist() == cuts.window_starts(segment, window).tolist()
+
+
 @pytest.mark.parametrize(
     ("n", "size", "spans"),
     [(5, 2, [(0, 2), (2, 4), (4, 5)]), (4, 2, [(0, 2), (2, 4)]), (1, 9, [(0, 1)]), (0, 3, [])],
