@@ -161,7 +161,9 @@ def _product(tiles: Tiling, share: Callable[[int, list[Delayed]], Delayed], prog
     """Sum the panels' shares in the order of the panels, wherever and whenever they were made."""
 
     def matmat(x: Floats) -> Floats:
-        parts = [dask.delayed(x[start:stop], pure=False) for start, stop in tiles.spans]
+        parts = [x[start:stop] for start, stop in tiles.spans]
+        if len(tiles.panels) > _FEW_PANELS:
+            parts = [dask.delayed(part, pure=False) for part in parts]
         shares = [share(number, [parts[block] for block in plan.blocks]) for number, plan in enumerate(tiles.panels)]
         y = np.zeros_like(x)
         for plan, values in zip(tiles.panels, compute(shares, "pass", progress), strict=True):
