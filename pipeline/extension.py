@@ -162,7 +162,7 @@ def _check_embedding(embedding: xr.Dataset) -> None:
     if "reference" not in embedding:
         raise ValueError(
             "extend: embedding must hold the embedded frames as 'reference'; got one without. Read a stored result "
-            "with manifold_observer.pipeline.run.read_embedding(OUT)."
+            "with mo.read_embedding(OUT)."
         )
     missing = [name for name in ("window", "form", "precision", "alpha") if name not in embedding.attrs]
     if missing:

@@ -374,7 +374,7 @@ def test_extend__says_how_far_it_is():
         (lambda e: mo.extend(e, NEW[:0]), "must hold at least 1 frame; got 0"),
         (
             lambda e: mo.extend(e.drop_vars("reference"), NEW),
-            r"embedding must hold the embedded frames as 'reference'; got one without\. .*run\.read_embedding\(OUT\)",
+            r"embedding must hold the embedded frames as 'reference'; got one without\. .*mo\.read_embedding\(OUT\)",
         ),
         (
             lambda e: mo.extend(e.drop_attrs(), NEW),
