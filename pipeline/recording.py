@@ -17,7 +17,7 @@ from zarr.errors import ContainsArrayError
 from .cuts import Span, segment_spans
 
 # A step of the clock longer than this many sampling periods is a gap.
-_GAP_PERIODS = 1.5
+GAP_PERIODS = 1.5
 
 
 def open_recording(
@@ -87,6 +87,11 @@ class Clock:
     _step: float
     _values: NDArray[np.float64] | None
 
+    @property
+    def counted(self) -> bool:
+        """Whether times follow from the numbers of the samples, without a stored clock."""
+        return self._values is None
+
     def at(self, samples: NDArray[np.int64]) -> NDArray[Any]:
         """Times of the given samples, in seconds."""
         if self._values is not None:
@@ -94,7 +99,7 @@ class Clock:
         return self._start + self._step * samples
 
 
-def clock(recording: xr.DataArray) -> Clock:
+def clock(recording: xr.DataArray, period: float | None = None) -> Clock:
     """Read the clock of a recording: its rate, and where its gaps are.
 
     Parameters
@@ -103,6 +108,8 @@ def clock(recording: xr.DataArray) -> Clock:
         Dims ``(time, channel)``, with a ``time`` coordinate in seconds (or date-times), or an
         attribute ``sampling_rate``, or neither. A ``segment`` coordinate along ``time`` marks gaps
         that the clock does not show.
+    period
+        Seconds from sample to sample, from which gaps in a stored clock are told; its median step by default.
 
     Returns
     -------
@@ -122,7 +129,7 @@ def clock(recording: xr.DataArray) -> Clock:
     marked = _marked_segments(recording)
     index = recording.xindexes.get("time")
     if "time" not in recording.coords or isinstance(index, RangeIndex):
-        step = float(index.step) if isinstance(index, RangeIndex) else 1.0 / float(rate or 1.0)
+        step = _exact_step(float(index.step), rate) if isinstance(index, RangeIndex) else 1.0 / float(rate or 1.0)
         start = float(index.start) if isinstance(index, RangeIndex) else 0.0
         known = rate is not None or isinstance(index, RangeIndex)
         if not step > 0:
@@ -131,9 +138,9 @@ def clock(recording: xr.DataArray) -> Clock:
     times = _seconds(recording)
     steps = np.diff(times)
     _check_increasing(times, steps)
-    period = float(np.median(steps)) if len(steps) else 1.0 / float(rate or 1.0)
-    gaps = np.flatnonzero(steps > _GAP_PERIODS * period) + 1
-    return Clock(float(rate or 1 / period), _cut(n, np.union1d(marked, gaps)), True, 0.0, period, times)
+    usual = float(np.median(steps)) if len(steps) else 1.0 / float(rate or 1.0)
+    gaps = np.flatnonzero(steps > GAP_PERIODS * (period or usual)) + 1
+    return Clock(float(rate or 1 / usual), _cut(n, np.union1d(marked, gaps)), True, 0.0, usual, times)
 
 
 def start_time(recording: xr.DataArray) -> str | None:
@@ -247,6 +254,11 @@ def _with_clock(recording: xr.DataArray, sampling_rate: float | None, path: Path
     n = recording.sizes["time"]
     regular = RangeIndex.linspace(0.0, n / float(rate), n, endpoint=False, dim="time")
     return recording.drop_vars("time", errors="ignore").assign_coords(xr.Coordinates.from_xindex(regular))
+
+
+def _exact_step(step: float, rate: float | None) -> float:
+    """The step of a regular clock; where a rate is told, its own inverse, which does not round with the length."""
+    return 1.0 / float(rate) if rate is not None and abs(step * rate - 1) < 1e-9 else step
 
 
 def _seconds(recording: xr.DataArray) -> NDArray[np.float64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from .config import USUAL_RATES, EmbedConfig, ObserverConfig
@@ -21,7 +23,7 @@ from .forecast import Plan, plan
 from .join import join_frames
 from .observer import observe
 from .progress import Stages
-from .recording import open_recording
+from .recording import clock, open_recording
 from .smoother import smooth
 from .store import check_place, is_complete, open_group, start, write_group, writing
 
@@ -76,6 +78,22 @@ class RunConfig:
             flat |= {name: value for name, value in options.items() if value is not None}
         return flat
 
+    def to_json(self) -> str:
+        """All settings as text, from which :meth:`from_json` makes the same; NumPy's values become plain.
+
+        Examples
+        --------
+        >>> config = RunConfig("histogram", {"frame": 60, "edges": np.array([0.0, 0.5, 1.0])})
+        >>> RunConfig.from_json(config.to_json()).feature_options
+        {'frame': 60, 'edges': [0.0, 0.5, 1.0]}
+        """
+        return json.dumps(asdict(self), default=_from_numpy)
+
+    @classmethod
+    def from_json(cls, text: str) -> RunConfig:
+        """Settings from what :meth:`to_json` gave."""
+        return cls(**json.loads(text))
+
 
 def run(
     recordings: Sequence[Path],
@@ -129,7 +147,7 @@ def run(
             opened = [open_recording(path, **config.open_options) for path in recordings]
             frames = _features(opened, config)
             frames.attrs["sources"] = [str(path) for path in recordings]
-            start(folder, {"sources": [str(path) for path in recordings], **_plain(config.flat())})
+            start(folder, {**_origin(recordings, opened, frames, config), **_plain(config.flat())})
         with _passes_kept(out) as checkpoint:
             analyse(folder, frames, config, stages, checkpoint=checkpoint)
     return open_result(out)
@@ -259,11 +277,16 @@ def open_result(out: Path) -> xr.DataTree:
     ValueError
         The result is not complete.
     """
+    check_result(out)
+    return xr.open_datatree(out, engine="zarr", chunks={})
+
+
+def check_result(out: Path) -> None:
+    """Refuse a place where there is no complete result."""
     if not out.exists():
         raise FileNotFoundError(f"open_result: {out} does not exist. Check the path.")
     if not is_complete(out):
         raise ValueError(f"open_result: {out} is no result, or was not finished. Run the same command again.")
-    return xr.open_datatree(out, engine="zarr", chunks={})
 
 
 def read_embedding(out: str | os.PathLike[str]) -> xr.Dataset:
@@ -293,7 +316,7 @@ def read_embedding(out: str | os.PathLike[str]) -> xr.Dataset:
     Frozen({'frame': 300, 'feature': 3})
     """
     out = Path(out)
-    open_result(out)  # says what is wrong with it
+    check_result(out)
     return _with_reference(open_group(out, "embedding"), open_group(out, "frames")["frames"])
 
 
@@ -313,6 +336,27 @@ def _features(recordings: Sequence[xr.DataArray], config: RunConfig) -> xr.DataA
         )
     make = FEATURES[config.features]
     return join_frames([make(recording, **options) for recording in recordings])
+
+
+def _origin(
+    recordings: Sequence[Path], opened: Sequence[xr.DataArray], frames: xr.DataArray, config: RunConfig
+) -> dict[str, Any]:
+    """What a result is made from and how, so that it can go on over new data."""
+    last, shift = opened[-1], float(np.ravel(frames.attrs.get("time_shifts", 0.0))[-1])
+    return {
+        "sources": [str(path) for path in recordings],
+        "source_paths": [str(path.resolve()) for path in recordings],
+        "source_samples": [recording.sizes["time"] for recording in opened],
+        "end_time": shift + float(clock(last).at(np.array([last.sizes["time"] - 1]))[0]),
+        "settings": config.to_json(),
+    }
+
+
+def _from_numpy(value: Any) -> Any:
+    """NumPy's arrays and numbers as JSON can hold them."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    raise TypeError(f"run: settings must be numbers, text and lists of them; got {value!r}.")
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

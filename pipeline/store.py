@@ -7,7 +7,7 @@ import os
 import shutil
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,42 @@ def writing(out: Path, inputs: Sequence[Path] = (), *, overwrite: bool = False) 
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Hold a folder that several results go to, made where it is missing; an empty one is removed at the end.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+
+    Raises
+    ------
+    ValueError
+        Another run holds it.
+    """
+    folder.mkdir(exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        if not _lock(handle, folder):
+            raise ValueError(f"store: another run is writing to {folder}. Wait for it, or choose another name.")
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                folder.rmdir()
+    finally:
+        os.close(handle)
+
+
+def attributes(out: Path) -> dict[str, Any]:
+    """Attributes of the root of a result; none where there is no Zarr group."""
+    try:
+        return zarr.open_group(out, mode="r").attrs.asdict()
+    except (OSError, ValueError, KeyError):
+        return {}
 
 
 def start(folder: Path, attrs: dict[str, Any]) -> None:
@@ -133,20 +169,12 @@ def check_place(out: Path, inputs: Sequence[Path], overwrite: bool) -> None:
 
 def is_complete(out: Path) -> bool:
     """Whether a place holds a result that was written to its end."""
-    return bool(_attrs(out).get("complete", False))
+    return bool(attributes(out).get("complete", False))
 
 
 def _is_result(out: Path) -> bool:
     """Whether a place holds a result of this project."""
-    return _MARK in _attrs(out)
-
-
-def _attrs(out: Path) -> dict[str, Any]:
-    """Attributes of the root of a result; none where there is no Zarr group."""
-    try:
-        return zarr.open_group(out, mode="r").attrs.asdict()
-    except (OSError, ValueError, KeyError):
-        return {}
+    return _MARK in attributes(out)
 
 
 @contextmanager

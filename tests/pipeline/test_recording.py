@@ -315,3 +315,20 @@ def test_clock__regular_one_stays_lazy(tmp_path):
 def test_clock__costs_no_memory_however_long():
     ticks = clock(regular(0.0, 1e9, 10).isel(time=slice(0, 10)))
     assert ticks.at(np.array([9])).tolist() == [9e8]
+
+
+def test_clock__times_of_a_regular_recording_do_not_round_with_its_length(tmp_path):
+    times = {}
+    for n in (7, 1000, 1517):
+        soundfile.write(tmp_path / "a.wav", np.zeros((n, 1)), 44100, subtype="PCM_16")
+        times[n] = clock(mo.open_recording(tmp_path / "a.wav")).at(np.arange(7))
+    np.testing.assert_array_equal(times[7], times[1000])
+    np.testing.assert_array_equal(times[7], times[1517])
+    thinned = mo.open_recording(tmp_path / "a.wav").isel(time=slice(None, None, 2))
+    np.testing.assert_allclose(clock(thinned).at(np.arange(3)), [0, 2 / 44100, 4 / 44100])
+
+
+def test_clock__a_period_that_is_told_decides_what_a_gap_is():
+    two = xr.DataArray(np.zeros((2, 1)), dims=("time", "channel"), coords={"time": [0.0, 3.0]})
+    assert clock(two).segments == [(0, 2)]
+    assert clock(two, 1.0).segments == [(0, 1), (1, 2)]

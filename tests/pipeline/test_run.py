@@ -166,6 +166,23 @@ def test_run_config__flat_settings_are_those_that_were_given():
     assert config.flat() == {"features": "stft", "smooth": False, "frame": "23ms", "n_modes": 4}
 
 
+def test_run_config__comes_back_from_a_stored_result(tmp_path):
+    options = {"gamma": np.float64(0.1), "rates": np.array([0.1, 1 / 3])}
+    config = RunConfig(
+        "histogram", {"frame": np.int64(5), "edges": np.linspace(-20, 20, 4)}, {}, {"n_modes": 2}, options
+    )
+    run([array(tmp_path / "a.npy", n=200)], tmp_path / "out.zarr", config)
+    attrs = xr.open_datatree(tmp_path / "out.zarr").attrs
+    found = RunConfig.from_json(attrs["settings"])
+    assert found.observe_options == {"gamma": 0.1, "rates": [0.1, 1 / 3]}
+    assert found.feature_options == {"frame": 5, "edges": np.linspace(-20, 20, 4).tolist()}
+    assert found.to_json() == config.to_json() == attrs["settings"]
+    assert attrs["source_paths"] == [str((tmp_path / "a.npy").resolve())]
+    assert (attrs["source_samples"], attrs["end_time"]) == ([200], 199.0)
+    with pytest.raises(TypeError, match="settings must be numbers, text and lists of them"):
+        RunConfig("stft", {"frame": tmp_path}).to_json()
+
+
 def test_run__features_need_a_frame_length(tmp_path):
     with pytest.raises(ValueError, match="stft features need a frame length; got none"):
         run([array(tmp_path / "a.npy")], tmp_path / "out.zarr", RunConfig("stft"))
