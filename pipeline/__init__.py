@@ -15,6 +15,7 @@ from .recording import open_recording
 from .run import read_embedding
 from .scores import class_scores, scores
 from .smoother import smooth
+from .stream import open_stream
 
 __all__ = [
     "Plan",
@@ -30,6 +31,7 @@ __all__ = [
     "log_rms",
     "observe",
     "open_recording",
+    "open_stream",
     "plan",
     "read_embedding",
     "reconstruct",

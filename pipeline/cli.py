@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -14,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from .ending import Ending, unheard
 from .progress import Stages
 
 if TYPE_CHECKING:
     from .run import RunConfig
+    from .stream import Step
 
 _Command = Callable[..., Any]
 
@@ -123,6 +126,15 @@ class _Frame(click.ParamType[str | int]):
         """Read a whole number where it is one."""
         text = str(value)
         return int(text) if text.isdigit() else text
+
+
+class _Seconds(click.FloatRange):
+    """Seconds, at least 0."""
+
+    name = "SECONDS"
+
+    def __init__(self) -> None:
+        super().__init__(min=0)
 
 
 _JOB_OPTIONS = (
@@ -281,6 +293,80 @@ def run_command(
     click.echo(json.dumps(summary) if as_json else _run_text(summary))
 
 
+@cli.command("extend")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RESULT NEW... OUT")
+@click.option("--follow", is_flag=True, help="Keep looking for new data, until Ctrl-C or --idle.")
+@click.option("--interval", type=_Seconds(), default=1.0, show_default=True, help="Seconds between two looks.")
+@click.option("--idle", type=_Seconds(), help="Stop after so many seconds without a new whole frame [default: never].")
+@click.option(
+    "--hold-back",
+    type=_Frame(),
+    default=0,
+    show_default=True,
+    help="Newest samples (or duration) to leave for later: what a writer adds at once to a Zarr array, if it makes "
+    "room before it writes.",
+)
+@click.option("--clip", is_flag=True, help="Count samples outside the histogram's edges in its end bins.")
+@click.option(
+    "--cluster", default="none", show_default=True, metavar="none|local|ADDRESS", help="Where to compute; none: here."
+)
+@click.option("--workers", type=click.IntRange(1), help="Processes of --cluster local [default: one a core].")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a part, each on a line.")
+def extend_command(
+    paths: tuple[Path, ...], follow: bool, cluster: str, workers: int | None, as_json: bool, **options: Any
+) -> None:
+    """Go on with RESULT over NEW..., where the last call stopped, and add what is new to OUT, a folder of parts.
+
+    NEW... are the pieces of one recording, in their order, from the first one on in every call; frames may
+    straddle them. A quoted pattern such as 'new/*.wav' stands for files that are still to come. If NEW is
+    the recording that RESULT was made from, and has grown, its new samples are taken.
+    """
+    from .stream import extend_result  # noqa: PLC0415
+
+    if len(paths) < 3:
+        raise click.UsageError("Name the result, at least one new recording, and the output last.")
+    if workers is not None and cluster != "local":
+        raise click.UsageError("--workers goes with --cluster local.")
+    result, new, out = paths[0], paths[1:-1], paths[-1]
+    timing = _pop(options, "interval", "idle")
+    if follow:
+        _follow(result, new, out, cluster, workers, as_json, timing | options)
+        return
+    with _session(cluster, workers) as stages:
+        step = extend_result(result, new, out, stages=stages, **options)
+    _tell(step, as_json, stages.seconds["total"])
+
+
+def _follow(
+    result: Path, new: Sequence[Path], out: Path, cluster: str, workers: int | None, as_json: bool, options: Any
+) -> None:
+    """Print every part as it is written, until an interrupt, SIGTERM, or the end of patience."""
+    from .stream import follow  # noqa: PLC0415
+
+    def notice(sentence: str) -> None:
+        click.echo(sentence, err=True)
+
+    with ExitStack() as stack:
+        with unheard():  # Ctrl-C reaches the workers of a local cluster as well: they shall finish the part
+            stack.enter_context(_session(cluster, workers, bar=False))
+        ending = stack.enter_context(Ending())
+        before = time.perf_counter()
+        for step in follow(result, new, out, wait=ending.wait, notice=notice, **options):
+            _tell(step, as_json, round(time.perf_counter() - before, 3))
+            before = time.perf_counter()
+
+
+def _tell(step: Step, as_json: bool, seconds: float) -> None:
+    """Say what a call added."""
+    part = None if step.part is None else str(step.part)
+    if as_json:
+        click.echo(json.dumps({"part": part, "added": step.added, "total": step.total, "seconds": seconds}))
+    elif part is None:
+        click.echo(f"no new whole frame; {step.total} frames in all")
+    else:
+        click.echo(f"{step.added} frames added, {step.total} in all, written to {part}")
+
+
 @cli.command("plan")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORDING...")
 @_job
@@ -356,14 +442,15 @@ def _demonstrate(name: str, out: Path | None, options: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _session(cluster: str, workers: int | None) -> Iterator[Stages]:
-    """Run a block on a cluster, timed, with the bar where there is a terminal."""
-    from .cluster import connect  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
-
-    stages = Stages(sys.stderr)
+def _session(cluster: str, workers: int | None, *, bar: bool = True) -> Iterator[Stages]:
+    """Run a block on a cluster, or in this process, timed, with the bar where there is a terminal."""
+    stages = Stages(sys.stderr if bar else None)
     with stages("total"), stages.bar(), ExitStack() as stack:
-        with stages("cluster"):
-            stack.enter_context(connect(cluster, n_workers=workers))
+        if cluster != "none":
+            from .cluster import connect  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+
+            with stages("cluster"):
+                stack.enter_context(connect(cluster, n_workers=workers))
         yield stages
 
 

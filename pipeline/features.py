@@ -123,7 +123,7 @@ def stft(recording: xr.DataArray, *, frame: Frame, hop: Frame | None = None, win
     """
     recording = _checked(recording, "stft")
     rate = clock(recording).sampling_rate
-    length = _samples(frame, rate, "stft: frame")
+    length = samples_in(frame, rate, "stft: frame")
     labels = _labels(recording, "frequency", np.fft.rfftfreq(length, 1 / rate))
     attrs = {"features": "stft", "window": window, "units": str(recording.attrs.get("units", "1"))}
     return _frames(recording, frame, hop, partial(stft_task.stft_magnitude, window=window), labels, attrs)
@@ -220,7 +220,7 @@ def _checked(recording: xr.DataArray, name: str) -> xr.DataArray:
     return recording if recording.chunks else recording.chunk()
 
 
-def _samples(frame: Frame, rate: float, what: str) -> int:
+def samples_in(frame: Frame, rate: float, what: str) -> int:
     """Whole samples in a frame that was given as samples or as a duration."""
     count = int(frame) if isinstance(frame, int | np.integer) else round(_duration(frame, what) * rate)
     if count < 1:
@@ -316,8 +316,8 @@ def _frames(
     """One task a run of frames, reading just its own samples."""
     name = attrs["features"]
     ticks = clock(recording)
-    length = _samples(frame, ticks.sampling_rate, f"{name}: frame")
-    stride = _samples(hop, ticks.sampling_rate, f"{name}: hop") if hop is not None else length
+    length = samples_in(frame, ticks.sampling_rate, f"{name}: frame")
+    stride = samples_in(hop, ticks.sampling_rate, f"{name}: hop") if hop is not None else length
     runs = frame_runs(ticks.segments, length, stride, recording.sizes["channel"])
     if not runs:
         longest = max(stop - start for start, stop in ticks.segments)

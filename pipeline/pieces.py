@@ -1,0 +1,207 @@
+"""Recordings that go on: pieces laid end to end, with one count of samples and one clock for all.
+
+Throughout: a *piece* is a recording, a *stream* the pieces one after the other. Samples count from the
+first sample of the first piece. Stream time is in seconds, on the clock of the result that goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import dask.array as da
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from .cuts import Span
+from .join import seconds_between
+from .recording import GAP_PERIODS, Clock, clock, start_time
+
+# Shares by which a sampling rate may differ: one that is told, and one that is measured from stored times.
+_TOLD, _MEASURED = 1e-6, 1e-2
+
+
+class Place(NamedTuple):
+    """Where a piece stands in the stream.
+
+    ``first``: number of its first sample; ``samples``: how many it had; ``shift``: seconds from its own
+    clock to stream time; ``counted``: samples that its sample 0 is counted on from; ``told``: whether its
+    clock tells where it stands; ``parted``: whether a gap lies before it.
+    """
+
+    first: int
+    samples: int
+    shift: float
+    counted: int
+    told: bool
+    parted: bool
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One recording of a stream, open and in its place."""
+
+    recording: xr.DataArray
+    ticks: Clock
+    place: Place
+
+    @property
+    def stop(self) -> int:
+        """Number of the sample after its last."""
+        return self.place.first + self.place.samples
+
+    def times(self, samples: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Stream times of samples, which count from the start of the stream."""
+        own = samples - self.place.first
+        if self.ticks.counted:
+            return self.place.shift + self.ticks.at(own + self.place.counted)
+        times = self.ticks.at(own)
+        if self.place.shift and start_time(self.recording):
+            # In whole nanoseconds, as date-times of one long recording are read.
+            return (np.rint(times * 1e9) + np.rint(self.place.shift * 1e9)) / 1e9
+        return times + self.place.shift
+
+    def gaps(self) -> list[int]:
+        """Samples that begin a new segment."""
+        inner = [self.place.first + start for start, _ in self.ticks.segments if start > 0]
+        return [self.place.first, *inner] if self.place.parted else inner
+
+
+@dataclass(frozen=True)
+class Lay:
+    """What must be known to lay the next piece.
+
+    ``period``: seconds between samples; ``end``: stream time of the last sample; ``first``: number of the
+    next; ``shift``: of the last piece; ``anchor``: where its clock began when it last started over;
+    ``dated`` and ``dated_shift``: a date-time, and the stream time of it.
+    """
+
+    period: float
+    end: float
+    first: int
+    shift: float
+    anchor: float
+    dated: str | None
+    dated_shift: float = 0.0
+
+    def place(self, path: object, recording: xr.DataArray, ticks: Clock, *, begins: bool) -> tuple[Piece, Lay]:
+        """Lay a piece after what is there: by its clock where that goes on, else without a gap.
+
+        Before the piece that ``begins`` a stream lie samples of the result that no frame holds: whether
+        there is a gap is left to the frames.
+
+        Raises
+        ------
+        ValueError
+            Its clock says that it begins before the end of what is there.
+        """
+        own = float(ticks.at(np.zeros(1, np.int64))[0])
+        date = start_time(recording)
+        apart = seconds_between(self.dated, date)
+        shift = self.shift if apart is None else self.dated_shift + apart
+        if own + shift > self.end and not (ticks.counted and apart is None):
+            parted = not begins and own + shift - self.end > GAP_PERIODS * self.period
+            found = Place(self.first, recording.sizes["time"], shift, 0, told=True, parted=parted)
+            return self._after(Piece(recording, ticks, found), self.anchor, date)
+        if apart is not None or (not ticks.counted and own > self.anchor + self.period / 2):
+            raise ValueError(
+                f"extend: recordings must follow each other in time; got {path}, which begins at {own + shift:g} s "
+                f"where what came before ends at {self.end:g} s. Name them in the order of their clocks."
+            )
+        place = Place(self.first, recording.sizes["time"], *self._going_on(own, ticks), told=False, parted=False)
+        return self._after(Piece(recording, ticks, place), own, date)
+
+    def grown(self, recording: xr.DataArray, ticks: Clock) -> tuple[Piece, Lay]:
+        """Lay the very recording that the result ends with: its clock stays."""
+        place = Place(0, recording.sizes["time"], self.shift, 0, told=True, parted=False)
+        return self._after(Piece(recording, ticks, place), self.anchor, start_time(recording))
+
+    def again(self, recording: xr.DataArray, ticks: Clock, place: Place) -> tuple[Piece, Lay]:
+        """Put a piece back where it was; it may have grown."""
+        piece = Piece(recording, ticks, place._replace(samples=recording.sizes["time"]))
+        return self._after(piece, self.anchor, start_time(recording))
+
+    def _going_on(self, own: float, ticks: Clock) -> tuple[float, int]:
+        """Shift and count of a piece that goes on where the last sample ended, one period later."""
+        begins = self.end + self.period
+        if not ticks.counted:
+            return begins - own, 0
+        step = float(ticks.at(np.ones(1, np.int64))[0]) - own
+        count = round((begins - own) / step)
+        # On the grid of sample numbers where it lies on it: the times are then the bits of one long recording.
+        return (0.0, count) if abs(own + count * step - begins) < 1e-6 * step else (begins - own, 0)
+
+    def _after(self, piece: Piece, anchor: float, date: str | None) -> tuple[Piece, Lay]:
+        """What there is to know with a piece laid."""
+        begin, end = piece.times(np.array([piece.place.first, piece.stop - 1]))
+        shift = float(begin - piece.ticks.at(np.zeros(1, np.int64))[0])
+        after = replace(self, end=float(end), first=piece.stop, shift=shift, anchor=anchor)
+        if date is not None and self.dated is None:
+            after = replace(after, dated=date, dated_shift=shift)
+        return piece, after
+
+
+def checked_clock(path: object, recording: xr.DataArray, period: float) -> Clock:
+    """The clock of a piece, whose rate must be that of the result.
+
+    Raises
+    ------
+    ValueError
+        Another rate, or a clock that does not run forwards.
+    """
+    ticks = clock(recording, period)
+    share = abs(ticks.sampling_rate * period - 1)
+    told = ticks.counted or "sampling_rate" in recording.attrs
+    if (told or recording.sizes["time"] > 2) and share > (_TOLD if told else _MEASURED):
+        raise ValueError(
+            f"extend: recordings must have the sampling rate of the result, {1 / period:g} Hz; got "
+            f"{ticks.sampling_rate:g} Hz in {path}. Resample it."
+        )
+    return ticks
+
+
+def times_of(pieces: Sequence[Piece], samples: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Stream times of samples, which count from the start of the stream, in increasing order."""
+    bounds = np.searchsorted(samples, [piece.place.first for piece in pieces[1:]])
+    parts = np.split(samples, bounds)
+    return np.concatenate([piece.times(part) for piece, part in zip(pieces, parts, strict=True)])
+
+
+def segments_from(pieces: Sequence[Piece], begin: int, stop: int) -> list[Span]:
+    """Spans without a gap from one sample of the stream to another, counted from the first of the two.
+
+    Examples
+    --------
+    >>> recording = xr.DataArray(np.zeros((4, 1)), dims=("time", "channel"), coords={"segment": ("time", [0, 0, 0, 1])})
+    >>> piece = Piece(recording, clock(recording), Place(10, 4, 0.0, 0, told=False, parted=False))
+    >>> segments_from([piece], 11, 14)
+    [(0, 2), (2, 3)]
+    """
+    cuts = [gap - begin for piece in pieces for gap in piece.gaps() if begin < gap < stop]
+    return list(zip([0, *cuts], [*cuts, stop - begin], strict=True))
+
+
+def gaps_of(pieces: Iterable[Piece]) -> list[int]:
+    """Samples of the stream that begin a new segment, in order."""
+    return [gap for piece in pieces for gap in piece.gaps()]
+
+
+def joined(pieces: Sequence[Piece], begin: int, stop: int, period: float) -> xr.DataArray:
+    """The samples of a stream from one to another as one lazy recording without a clock, gaps marked."""
+    parts = []
+    for piece in pieces:
+        a, b = max(begin, piece.place.first), min(stop, piece.stop)
+        if a < b:
+            samples = piece.recording.isel(time=slice(a - piece.place.first, b - piece.place.first))
+            parts.append((samples if samples.chunks else samples.chunk()).data)
+    segment = np.zeros(stop - begin, np.int64)
+    for number, (a, b) in enumerate(segments_from(pieces, begin, stop)):
+        segment[a:b] = number
+    first = pieces[0].recording
+    coords = {"channel": first["channel"]} if "channel" in first.coords else {}
+    attrs = {**first.attrs, "sampling_rate": 1 / period}
+    return xr.DataArray(
+        da.concatenate(parts), dims=("time", "channel"), coords={**coords, "segment": ("time", segment)}, attrs=attrs
+    )
