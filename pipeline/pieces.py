@@ -21,6 +21,7 @@ from .recording import GAP_PERIODS, Clock, clock, start_time
 
 # Shares by which a sampling rate may differ: one that is told, and one that is measured from stored times.
 _TOLD, _MEASURED = 1e-6, 1e-2
+_ENOUGH_STEPS = 20
 
 
 class Place(NamedTuple):
@@ -152,14 +153,23 @@ def checked_clock(path: object, recording: xr.DataArray, period: float) -> Clock
         Another rate, or a clock that does not run forwards.
     """
     ticks = clock(recording, period)
-    share = abs(ticks.sampling_rate * period - 1)
-    told = ticks.counted or "sampling_rate" in recording.attrs
-    if (told or recording.sizes["time"] > 2) and share > (_TOLD if told else _MEASURED):
+    told = ticks.counted  # with stored times, a rate in the attributes may come from a few of them
+    found = 1 / ticks.sampling_rate if told else _measured(ticks, recording.sizes["time"], period)
+    if abs(found / period - 1) > (_TOLD if told else _MEASURED):
         raise ValueError(
             f"extend: recordings must have the sampling rate of the result, {1 / period:g} Hz; got "
-            f"{ticks.sampling_rate:g} Hz in {path}. Resample it."
+            f"{1 / found:g} Hz in {path}. Resample it."
         )
     return ticks
+
+
+def _measured(ticks: Clock, n: int, period: float) -> float:
+    """Usual step of a stored clock between gaps; the one that is expected, where too few could tell another."""
+    steps = np.diff(ticks.at(np.arange(n)))
+    if len(steps) < _ENOUGH_STEPS:
+        return period
+    within = steps[steps <= GAP_PERIODS * period]
+    return float(np.median(within if len(within) else steps))
 
 
 def times_of(pieces: Sequence[Piece], samples: NDArray[np.int64]) -> NDArray[np.float64]:

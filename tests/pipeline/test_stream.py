@@ -316,6 +316,18 @@ def test_extend__overlapping_clocks_are_refused(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(("step", "rate"), [(0.00098, "1020.41"), (0.002, "500")])
+def test_extend__a_clock_of_another_rate_is_refused(clocked, tmp_path, step, rate):
+    new = write_csv(tmp_path, "new", ALL[:60], np.round(0.3 + np.arange(60) * step, 5))
+    with pytest.raises(ValueError, match=f"sampling rate of the result, 1000 Hz; got {rate} Hz"):
+        extend_result(clocked(10, 10), [new], tmp_path / "out")
+
+
+def test_extend__a_few_samples_between_gaps_tell_no_rate(clocked, tmp_path):
+    pieces = csv_pieces(tmp_path, 0.3 + np.array([0, 1, 3, 4, 9, 12, 13]) * 0.001, [3, 5])
+    assert extend_result(clocked(4, 9), pieces, tmp_path / "out") == (None, 0, 0)
+
+
 def test_extend__after_several_recordings(tmp_path):
     sources = [write_npy(tmp_path, f"s{k}", samples(300, seed=k)) for k in (1, 2)]
     result = tmp_path / "learnt.zarr"
@@ -528,7 +540,6 @@ def test_extend__killed_in_the_middle_the_same_call_goes_on(learnt, tmp_path):
         import os, signal
         from pathlib import Path
         from manifold_observer.pipeline import stream
-from manifold_observer.pipeline.ending import Ending, unheard
         stream.observe = lambda *_args, **_options: os.kill(os.getpid(), signal.SIGKILL)
         stream.extend_result(Path({str(learnt("stft"))!r}), [Path(p) for p in {list(map(str, pieces))}], Path("out"))
     """
