@@ -67,7 +67,9 @@ class RunConfig:
     def calibrated(self) -> bool:
         """Whether some filter takes its dynamics from the frames."""
         ways = [self.observe_options, *([self.smooth_options] if self.smooth else [])]
-        named = [way.get("rates") or USUAL_RATES[way.get("gain", "paper")] for way in ways]
+        given = [way.get("rates") for way in ways]
+        usual = [USUAL_RATES[way.get("gain", "paper")] for way in ways]
+        named = [own if rates is None else rates for rates, own in zip(given, usual, strict=True)]
         return any(isinstance(rates, str) and rates == "calibrated" for rates in named)
 
     def flat(self) -> dict[str, Any]:
