@@ -8,6 +8,7 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ import click
 import numpy as np
 
 from .ending import Ending, unheard
-from .progress import Stages
+from .progress import Stages, pieces_bar
 
 if TYPE_CHECKING:
     from .run import RunConfig
@@ -429,6 +430,31 @@ def circle_command(out: Path | None, **options: Any) -> None:
 def melody_command(out: Path | None, **options: Any) -> None:
     """Two synthetic instruments alternate on recurring notes."""
     _demonstrate("melody", out, options)
+
+
+@cli.command("reproduce")
+@click.argument("name", type=click.Choice(["set-up", "sphere", "drift", "extension", "circle", "music", "all"]))
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option("--quick", is_flag=True, help="A few realisations only, to see whether everything works.")
+@_cluster
+def reproduce_command(name: str, out: Path, quick: bool, cluster: str, workers: int | None, as_json: bool) -> None:
+    """Run the paper's experiments (section V), and write numbers, pictures and a table of claims to the folder OUT.
+
+    A run that was interrupted goes on when the same command is given again.
+    """
+    from .cluster import connect  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+    from .paper import EXPERIMENTS  # noqa: PLC0415
+    from .pictures import require_matplotlib  # noqa: PLC0415
+    from .reproduction import claims_table, reproduce  # noqa: PLC0415
+
+    require_matplotlib()
+    chosen = EXPERIMENTS if name == "all" else {name: EXPERIMENTS[name]}
+    with pieces_bar(sys.stderr) as progress, connect(cluster, n_workers=workers):
+        claims = reproduce(chosen, out, quick=quick, progress=progress)
+    rows = {experiment: [asdict(claim) for claim in own] for experiment, own in claims.items()}
+    click.echo(
+        json.dumps({"out": str(out), "claims": rows}) if as_json else f"{claims_table(claims)}\nwritten to {out}"
+    )
 
 
 def _demonstrate(name: str, out: Path | None, options: dict[str, Any]) -> None:

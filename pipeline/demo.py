@@ -160,11 +160,12 @@ _SPHERE_FRAME = 60
 _MELODY_FRAME = "23ms"
 
 
-def _sphere_frames(path: Path) -> Frames:
+def sphere_frames(path: Path) -> Frames:
+    """Histogram frames of 60 samples, as in the paper; no covariances are given."""
     return histogram(_recording(path), frame=_SPHERE_FRAME), None
 
 
-def _sphere_truth(path: Path, frames: xr.DataArray) -> xr.Dataset:
+def sphere_truth(path: Path, frames: xr.DataArray) -> xr.Dataset:
     """Mean angles over every frame."""
     angle = open_simulation(path)["angle"][: frames.sizes["frame"] * _SPHERE_FRAME]
     mean = angle.coarsen(time=_SPHERE_FRAME).mean().rename(time="frame").drop_vars("frame", errors="ignore")
@@ -199,8 +200,8 @@ def _melody_truth(path: Path, frames: xr.DataArray) -> xr.Dataset:
 DEMOS = {
     "sphere": Demo(
         write_sphere,
-        _sphere_frames,
-        _sphere_truth,
+        sphere_frames,
+        sphere_truth,
         RunConfig("histogram", {"frame": _SPHERE_FRAME}, embed_options={"n_modes": 4}, observe_options={"gamma": 0.85}),
         optimal=True,
     ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -55,9 +54,21 @@ def label(axes: Axes, title: str = "", x: str = "", y: str = "") -> None:
     axes.set_ylabel(y)
 
 
-def legend_below(figure: Figure, handles: Sequence[Any], labels: Sequence[str], columns: int) -> None:
-    """One legend for all axes, outside of them."""
+def legend_below(figure: Figure, axes: Any, columns: int) -> None:
+    """The legend of some axes, for all of them, below."""
+    handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=8)
+
+
+def require_matplotlib() -> None:
+    """Refuse before hours of work what could not be drawn after them.
+
+    Raises
+    ------
+    ImportError
+        The extra "paper" is missing.
+    """
+    _matplotlib()
 
 
 def _matplotlib() -> Any:

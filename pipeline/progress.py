@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
@@ -84,3 +84,30 @@ class Stages:
         position = int(_UNITS * share / sum(_SHARES.values()))
         bar.label = f"{stage:<12}"
         bar.update(max(position - bar.pos, 0))
+
+
+@contextmanager
+def pieces_bar(terminal: TextIO) -> Iterator[Callable[[str, int, int], None]]:
+    """Give a progress that shows a bar over equal pieces of work, with the time that is left, on a terminal.
+
+    Pieces that were done before are left out of the time.
+
+    Examples
+    --------
+    >>> import io
+    >>> with pieces_bar(io.StringIO()) as progress:  # no terminal, nothing is shown
+    ...     progress("pieces", 1, 2)
+    """
+    if not terminal.isatty():
+        yield lambda *_: None
+        return
+    with click.progressbar(length=1, label="pieces", file=terminal, show_eta=True, show_pos=True) as bar:
+
+        def progress(_: str, done: int, total: int) -> None:
+            if bar.pos == 0 and bar.length == 1:
+                bar.length, bar.pos = total, done  # the clock starts here
+            else:
+                bar.update(done - bar.pos)
+            bar.render_progress()
+
+        yield progress

@@ -1,0 +1,14 @@
+"""The paper's experiments by name, in the order of its section V."""
+
+from __future__ import annotations
+
+from .paper_drift import DRIFT
+from .paper_sphere import EXTENSION, SET_UP, SPHERE
+from .reproduction import Experiment
+
+EXPERIMENTS: dict[str, Experiment] = {
+    "set-up": SET_UP,
+    "sphere": SPHERE,
+    "drift": DRIFT,
+    "extension": EXTENSION,
+}
