@@ -130,7 +130,9 @@ def _draw_score(joined: xr.Dataset, name: str, what: str) -> Figure:
             mean, deviation = values.mean("realisation"), values.std("realisation")
             shift = (place - len(shown) / 2) * 6e-5
             style = {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)], "ms": 4}
-            row[column].errorbar(rates + shift, mean, deviation, label=text, lw=1.2, elinewidth=0.7, **style)
+            dashes = "--" if key in ("smoothed_pca", "tica") else "-"
+            row[column].errorbar(rates + shift, mean, deviation, label=text, lw=1.2, elinewidth=0.7, ls=dashes, **style)
+        row[column].set_xticks(rates[:: max(1, len(rates) // 4)])
         label(row[column], angle, "drift rate c / (1/s)", what if column == 0 else "")
     legend_below(figure, row[0], 5)
     return figure

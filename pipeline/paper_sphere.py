@@ -110,7 +110,7 @@ def _draw_sphere(axes: Any, path: xr.Dataset, attrs: dict[str, Any]) -> None:
     """A wire sphere, the path, three sensors, the minimum."""
     u, v = np.mgrid[0 : 2 * np.pi : 25j, 0 : np.pi : 13j]
     axes.plot_wireframe(np.cos(u) * np.sin(v), np.sin(u) * np.sin(v), np.cos(v), color="0.85", lw=0.5)
-    axes.plot(*_on_sphere(path["frame_angle"].values).T, color=COLOURS[0], lw=0.4, label="path")
+    axes.plot(*_on_sphere(path["frame_angle"].values).T, color=COLOURS[0], lw=0.3, alpha=0.6, label="path")
     axes.scatter(*(float(attrs["sensor_distance"]) * np.eye(3)), color=COLOURS[1], marker="^", s=40, label="sensors")
     minimum = _on_sphere(np.atleast_2d(attrs["mean"]))
     axes.scatter(*minimum.T, color=COLOURS[6], marker="X", s=40, label="minimum of the potential", depthshade=False)
