@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline import cli as command
+from manifold_observer.pipeline.reproduction import Claim, Experiment, Piece
 from reference import dense
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
@@ -395,3 +396,35 @@ def test_script__an_error_on_a_worker_is_one_sentence(tmp_path):
     assert failed.stderr.splitlines()[-1].startswith("Error: embed: frames must be finite; frame 33")
     assert "Traceback" not in failed.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["a.npy"]
+
+
+# ------------------------------------------------------------------------------------------------- reproduce
+
+
+def toy_experiment():
+    return Experiment(
+        lambda quick: [Piece("one", xr.Dataset, {"attrs": {"x": 2.0}})],
+        lambda parts: parts["one"],
+        lambda joined: {},
+        lambda joined: [Claim("1", "x is 2", f"x is {joined.x:.0f}", bool(joined.x == 2))],
+    )
+
+
+@pytest.mark.parametrize("name", ["circle", "all"])
+def test_reproduce__prints_the_table_and_where_it_is(call, tmp_path, monkeypatch, name):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr("manifold_observer.pipeline.paper.EXPERIMENTS", {"circle": toy_experiment()})
+    code, text, err = call("reproduce", name, tmp_path / "paper", "--quick")
+    assert (code, err) == (0, "")
+    assert "| circle | 1 | x is 2 | x is 2 | yes |" in text
+    assert text.rstrip().endswith(str(tmp_path / "paper"))
+    code, text, _ = call("reproduce", name, tmp_path / "paper", "--quick", "--json")
+    assert json.loads(text)["claims"]["circle"][0]["holds"] is True
+
+
+def test_reproduce__says_which_extra_is_missing_before_it_starts(call, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    code, text, err = call("reproduce", "circle", tmp_path / "paper")
+    assert (code, text) == (1, "")
+    assert "manifold-observer[paper]" in err
+    assert not (tmp_path / "paper").exists()
