@@ -182,7 +182,7 @@ def open_stream(out: Path) -> xr.Dataset:
     Returns
     -------
     ``frames(frame, feature)`` and ``state(frame, mode)`` of all parts, one after the other, with ``time``
-    and ``segment``; ``carry(mode)`` of the last.
+    and ``segment``; ``carry(mode)`` of the last; what the gain adds, such as ``state_std(frame, mode)``.
 
     Raises
     ------
@@ -204,15 +204,18 @@ def open_stream(out: Path) -> xr.Dataset:
     for part in parts:
         if not is_complete(part):
             raise ValueError(f"open_stream: {part} is no complete part. Copy the folder again.")
-    groups = {name: [open_group(part, name) for part in parts] for name in ("frames", "state")}
-    along = {
-        name: xr.concat(
-            [group[name] for group in opened], "frame", coords="minimal", compat="override", combine_attrs="override"
-        )
-        for name, opened in groups.items()
-    }
-    last = groups["state"][-1]
-    return xr.Dataset({**along, "carry": last["carry"]}, attrs={**attributes(parts[-1]), **last.attrs})
+    frames, states = ([open_group(part, group) for part in parts] for group in ("frames", "state"))
+    last = states[-1]
+    whole = {str(name): values for name, values in last.data_vars.items() if "frame" not in values.dims}
+    along = {"frames": _along(frames, "frames")}
+    along |= {str(name): _along(states, str(name)) for name in last.data_vars if name not in whole}
+    return xr.Dataset({**along, **whole}, attrs={**attributes(parts[-1]), **last.attrs})
+
+
+def _along(parts: Sequence[xr.Dataset], name: str) -> xr.DataArray:
+    """One variable of all parts, one after the other."""
+    arrays = [part[name] for part in parts]
+    return xr.concat(arrays, "frame", coords="minimal", compat="override", combine_attrs="override")
 
 
 class _Once:

@@ -736,3 +736,17 @@ def test_ending__processes_started_unheard_do_not_hear_an_interrupt():
     assert done.stdout == "goes on\n"
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("gain", ["kalman", "dmk"])
+def test_extend__optimal_gains_go_on_to_the_bit_with_their_deviations(tmp_path, gain):
+    rates = {"rates": np.array([0.2, 0.3])} if gain == "kalman" else {}
+    result = learn(tmp_path, "identity", gain=gain, **rates)
+    pieces = [write_npy(tmp_path, name, part) for name, part in (("b", ALL[LEARNT:-31]), ("c", ALL[-31:]))]
+    for end in (1, 2):
+        extend_result(result, pieces[:end], tmp_path / "out")
+    expected = one_run(result, write_npy(tmp_path, "rest", ALL[LEARNT:]), gain=gain, **rates)
+    found = mo.open_stream(tmp_path / "out").load()
+    np.testing.assert_array_equal(found["state"], expected["state"])
+    np.testing.assert_array_equal(found["state_std"], expected["state_std"])
+    np.testing.assert_array_equal(found["carry"], expected["carry"])
