@@ -165,15 +165,27 @@ def test_extend__times_are_the_bits_of_the_recording_before_the_cut(learnt, tmp_
     assert_same(tmp_path / "out", one_run(result, write(tmp_path, "whole", ALL), first=LEARNT // 10))
 
 
+@pytest.mark.filterwarnings("ignore:calibrate")
 @pytest.mark.parametrize(
-    "options", [{"gamma": 0.3, "gain": "unit"}, {"step": "euler"}, {"rates": np.array([0.2, 0.7])}]
+    "options",
+    [
+        {"gamma": 0.3, "gain": "unit"},
+        {"step": "euler"},
+        {"rates": np.array([0.2, 0.7])},
+        {"rates": "calibrated"},
+        {"gain": "kalman"},
+        {"gain": "dmk"},
+    ],
+    ids=str,
 )
 def test_extend__observes_with_the_options_of_the_result(tmp_path, options):
     result = learn(tmp_path, "stft", **options)
     new = write_npy(tmp_path, "new", ALL[LEARNT:])
-    extend_result(result, [new], tmp_path / "out")
+    pieces = [write_npy(tmp_path, f"{k}", part) for k, part in enumerate(np.split(ALL[LEARNT:], [33, 134]))]
+    for k in (1, 3):
+        extend_result(result, pieces[:k], tmp_path / "out")
     found = assert_same(tmp_path / "out", one_run(result, new, **options), times=False)
-    assert found.attrs["gamma"] == options.get("gamma", 0.85)
+    assert found.attrs["gain"] == options.get("gain", "paper")
 
 
 def test_extend__of_a_result_that_began_with_its_coordinates(tmp_path):
