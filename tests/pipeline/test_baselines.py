@@ -82,3 +82,24 @@ def test_baselines__features_too_wide_for_pca_are_refused(monkeypatch):
     monkeypatch.setattr(module, "_MAX_FEATURES", P - 1)
     with pytest.raises(ValueError, match="features must be at most 3 for PCA; got 4"):
         mo.baselines(EMBEDDING, FRAMES)
+
+
+def test_baselines__new_frames_have_no_diffusion_maps():
+    new = mo.baselines(EMBEDDING, FRAMES[30:], gamma=0.6, widths=(2,))
+    assert list(new) == ["moving_average_2", "pca", "smoothed_pca"]
+    np.testing.assert_allclose(new["moving_average_2"], dense.moving_average(INPUTS[30:], SEGMENT[30:], 2), atol=1e-12)
+
+
+def test_scores__have_equally_smoothed_pca_among_them():
+    truth = xr.DataArray(VALUES[:, :2], dims=("frame", "component"))
+    table = mo.scores(
+        {"mine": FRAMES[:, :1].rename(feature="mode")}, truth, embedding=EMBEDDING, frames=FRAMES, gamma=0.6
+    )
+    assert table["estimate"].values.tolist() == ["mine", "smoothed_pca"]
+    expected = dense.regression_scores(mo.baselines(EMBEDDING, FRAMES, gamma=0.6)["smoothed_pca"], truth)[0]
+    np.testing.assert_allclose(table["correlation"].sel(estimate="smoothed_pca"), expected)
+    own = xr.DataArray(np.zeros((N, 1)), dims=("frame", "mode"))
+    brought = mo.scores({"smoothed_pca": own}, truth, embedding=EMBEDDING, frames=FRAMES)
+    assert brought["estimate"].values.tolist() == ["smoothed_pca"]
+    with pytest.raises(ValueError, match="must be given together"):
+        mo.scores({"mine": own}, truth, frames=FRAMES)
