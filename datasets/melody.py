@@ -25,7 +25,7 @@ _LENGTH, _STEP, _BREATH, _NOISE = range(4)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Instrument:
+class Instrument:
     """What tells one sound from another; times in s."""
 
     harmonics: dict[int, float]
@@ -40,9 +40,9 @@ class _Instrument:
         return (1 + self.tremolo) * sum(self.harmonics.values())
 
 
-_INSTRUMENTS = {
-    "flute": _Instrument(harmonics={1: 1.0, 2: 0.35, 3: 0.12, 4: 0.04}, attack=0.06, release=0.05, breath=0.03),
-    "reed": _Instrument(
+INSTRUMENTS = {
+    "flute": Instrument(harmonics={1: 1.0, 2: 0.35, 3: 0.12, 4: 0.04}, attack=0.06, release=0.05, breath=0.03),
+    "reed": Instrument(
         harmonics={1: 1.0, 2: 0.1} | {k: k**-0.6 for k in range(3, 16, 2)}, attack=0.008, release=0.02, tremolo=0.12
     ),
 }
@@ -74,7 +74,7 @@ class _Settings:
                 f"got {span}. Try note_seconds=(0.25, 0.5)."
             )
         check_counts("melody", {f"pitches[{k}]": pitch for k, pitch in enumerate(self.pitches)}, at_least=0)
-        if len(self.pitches) < 2 or _frequency(max(self.pitches)) >= 0.45 * self.sampling_rate:
+        if len(self.pitches) < 2 or hertz(max(self.pitches)) >= 0.45 * self.sampling_rate:
             raise ValueError(
                 f"melody: pitches must be two or more MIDI numbers below 0.45 sampling_rate; got {self.pitches} "
                 f"at {self.sampling_rate} Hz. Try pitches=(72, 74, 76, 79, 81) at sampling_rate=22_050."
@@ -189,14 +189,33 @@ def label_frames(notes: xr.Dataset, frame_times: ArrayLike) -> tuple[Array, Arra
     >>> label_frames(notes, [0.1, 0.7, 1.0, 3.0])
     (array([72, -1, 74, -1]), array([ 0, -1,  1, -1]))
     """
-    times = np.asarray(frame_times, dtype=float)
-    last = np.searchsorted(notes.onset.values, times, side="right") - 1
-    sounds = (last >= 0) & (times < notes.offset.values[last])
-    pitch, instrument = (np.where(sounds, notes[name].values[last], -1) for name in ("pitch", "instrument"))
+    number = sounding_note(notes, frame_times)
+    pitch, instrument = (np.where(number >= 0, notes[name].values[number], -1) for name in ("pitch", "instrument"))
     return pitch, instrument
 
 
-def _frequency(pitch: float) -> float:
+def sounding_note(notes: xr.Dataset, frame_times: ArrayLike) -> Array:
+    """Tell which note of a table sounds at given times, by its number in the table; -1 for silence.
+
+    Parameters
+    ----------
+    notes
+        ``onset`` and ``offset`` along one dimension, in s, rising. Where two overlap, the later counts.
+    frame_times
+        Times in s, any shape.
+
+    Examples
+    --------
+    >>> notes = xr.Dataset({"onset": ("note", [0.0, 1.0]), "offset": ("note", [0.5, 2.0])})
+    >>> sounding_note(notes, [0.1, 0.7, 1.0])
+    array([ 0, -1,  1])
+    """
+    times = np.asarray(frame_times, dtype=float)
+    last = np.searchsorted(notes.onset.values, times, side="right") - 1
+    return np.where((last >= 0) & (times < notes.offset.values[last]), last, -1)
+
+
+def hertz(pitch: float) -> float:
     """Hz of a MIDI number."""
     return 440.0 * 2 ** ((pitch - 69) / 12)
 
@@ -212,10 +231,10 @@ def _compose(settings: _Settings) -> tuple[Array, Array]:
     ends = np.cumsum(lengths + rests)
     bounds = np.stack([ends - rests - lengths, ends - rests, ends], axis=1)
     choices = generator(settings.seed, _STEP, 0).random(n_notes)
-    return bounds, np.array(settings.pitches)[_wander(choices, len(settings.pitches))]
+    return bounds, np.array(settings.pitches)[wander(choices, len(settings.pitches))]
 
 
-def _wander(choices: Sequence[float] | Array, n_places: int) -> Array:
+def wander(choices: Sequence[float] | Array, n_places: int) -> Array:
     """Turn numbers in [0, 1) into a walk by one or two places, within bounds and never staying."""
     place, places = n_places // 2, []
     for choice in choices:
@@ -227,8 +246,8 @@ def _wander(choices: Sequence[float] | Array, n_places: int) -> Array:
 
 def _write_notes(group: zarr.Group, settings: _Settings, bounds: Array, pitch: Array) -> None:
     """Write the table of notes."""
-    instrument = np.arange(len(pitch)) // settings.phrase_notes % len(_INSTRUMENTS)
-    flags = {"flag_values": list(range(len(_INSTRUMENTS))), "flag_meanings": " ".join(_INSTRUMENTS)}
+    instrument = np.arange(len(pitch)) // settings.phrase_notes % len(INSTRUMENTS)
+    flags = {"flag_values": list(range(len(INSTRUMENTS))), "flag_meanings": " ".join(INSTRUMENTS)}
     columns = [
         ("onset", bounds[:, 0] / settings.sampling_rate, {"units": "s", "long_name": "start of the note"}),
         ("offset", bounds[:, 1] / settings.sampling_rate, {"units": "s", "long_name": "end of the note"}),
@@ -259,17 +278,17 @@ def _create_recording(group: zarr.Group, n_samples: int, sampling_rate: float, c
 
 def _sounds(settings: _Settings, bounds: Array, pitch: Array) -> Iterator[tuple[Array, ...]]:
     """Play note after note, each with the rest that follows it, shape (sample, 1)."""
-    instruments = list(_INSTRUMENTS.values())
+    instruments = list(INSTRUMENTS.values())
     for note, (onset, offset, end) in enumerate(bounds):
         instrument = instruments[note // settings.phrase_notes % len(instruments)]
         sound = np.zeros(end - onset)
         breath = generator(settings.seed, _BREATH, note).standard_normal(offset - onset)
-        sound[: offset - onset] = _play(instrument, _frequency(pitch[note]), breath, settings.sampling_rate)
+        sound[: offset - onset] = play(instrument, hertz(pitch[note]), breath, settings.sampling_rate)
         sound += settings.noise * generator(settings.seed, _NOISE, note).standard_normal(len(sound))
         yield (np.clip(sound, -1, 1).astype("float32")[:, None],)
 
 
-def _play(instrument: _Instrument, frequency: float, breath: Array, sampling_rate: float) -> Array:
+def play(instrument: Instrument, frequency: float, breath: Array, sampling_rate: float) -> Array:
     """Add the harmonics of one note under its envelope; white ``breath`` sets its length."""
     time = np.arange(len(breath)) / sampling_rate
     sound = instrument.breath * breath

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.spatial import KDTree
+from scipy.spatial.distance import cdist
+from scipy.stats import rankdata
 
 from manifold_observer.tasks.arrays import Array, Booleans, Floats, Integers
 
@@ -119,8 +121,7 @@ def neighbour_readout(estimate: Floats, labels: Integers, n_folds: int = 5, n_ne
     >>> neighbour_readout(np.array([[0.0], [9.0], [0.1], [9.1]]), np.array([0, 1, 0, 1]), 2, 1)
     array([0, 1, 0, 1])
     """
-    deviation = estimate.std(axis=0)
-    scaled = estimate / np.where(deviation > 0, deviation, 1.0)
+    scaled = _scaled(estimate)
     reading = np.empty_like(labels)
     for learn, held_out in folds(len(labels), n_folds):
         k = min(n_neighbours, int(learn.sum()))
@@ -138,6 +139,87 @@ def balanced_accuracy(reading: Array, labels: Array) -> float:
     0.75
     """
     return float(np.mean([np.mean(reading[labels == label] == label) for label in np.unique(labels)]))
+
+
+def silhouette(estimate: Floats, labels: Integers, block: int = 1024) -> Floats:
+    r"""How much nearer every frame is to its own class than to the nearest other one [1]_.
+
+    .. math:: s_i = (b_i - a_i) / \max(a_i, b_i)
+
+    with a the mean distance to the other frames of its class, and b the least mean distance to another class.
+
+    Parameters
+    ----------
+    estimate
+        Shape (n, m); each column is scaled to unit variance first.
+    labels
+        Class of every frame, shape (n,), two classes or more.
+    block
+        Frames whose distances are held at a time.
+
+    Returns
+    -------
+    Shape (n,), between -1 (in the midst of another class) and 1 (alone with its own); 0 where a class is one frame.
+
+    Notes
+    -----
+    O(n^2 m) time, O(n block) memory.
+
+    References
+    ----------
+    .. [1] P. J. Rousseeuw, "Silhouettes: a graphical aid to the interpretation and validation of cluster analysis",
+       J. Comput. Appl. Math. 20 (1987).
+
+    Examples
+    --------
+    >>> silhouette(np.array([[0.0], [1.0], [4.0], [5.0]]), np.array([0, 0, 1, 1])).round(2)
+    array([0.78, 0.71, 0.71, 0.78])
+    """
+    classes, number = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"silhouette: there must be two classes or more; got {len(classes)}")
+    scaled, member = _scaled(estimate), np.eye(len(classes))[number]
+    size = member.sum(axis=0)
+    total = np.concatenate(
+        [cdist(scaled[start : start + block], scaled) @ member for start in range(0, len(labels), block)]
+    )
+    own = np.sum(total * member, axis=1) / np.maximum(size[number] - 1, 1)
+    other = np.min(np.where(member > 0, np.inf, total / size), axis=1)
+    larger = np.maximum(own, other)
+    width = np.divide(other - own, larger, out=np.zeros(len(labels)), where=larger > 0)
+    return np.where(size[number] > 1, width, 0.0)
+
+
+def threshold_area(values: Floats, second: Booleans) -> float:
+    """Area under the curve of all thresholds on one number that is to tell two classes; the side does not matter.
+
+    Parameters
+    ----------
+    values
+        Shape (n,).
+    second
+        Whether a frame is of the second class, shape (n,); both classes occur.
+
+    Returns
+    -------
+    0.5 where no threshold tells anything, 1 where one tells the classes without error.
+
+    Examples
+    --------
+    >>> threshold_area(np.array([3.0, 2.0, 1.0]), np.array([False, False, True]))
+    1.0
+    """
+    n_second, n_first = int(second.sum()), int((~second).sum())
+    if not n_second or not n_first:
+        raise ValueError("threshold_area: there must be two classes; got one")
+    area = (rankdata(values)[second].sum() - n_second * (n_second + 1) / 2) / (n_second * n_first)
+    return float(max(area, 1 - area))
+
+
+def _scaled(estimate: Floats) -> Floats:
+    """Every column with unit variance, constant ones as they are."""
+    deviation = estimate.std(axis=0)
+    return estimate / np.where(deviation > 0, deviation, 1.0)
 
 
 def _majority(votes: Integers) -> Integers:

@@ -19,7 +19,14 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 FOLDERS = ("tasks", "pipeline", "datasets")
 # What a user calls besides the public names: simulators and their reading.
-SIMULATORS = ("sphere.write_sphere", "circle.write_circle", "melody.write_melody", "melody.label_frames")
+SIMULATORS = (
+    "sphere.write_sphere",
+    "circle.write_circle",
+    "melody.write_melody",
+    "melody.label_frames",
+    "pieces.solo",
+    "pieces.duet",
+)
 
 
 def modules():

@@ -15,6 +15,8 @@ from manifold_observer.tasks.scores import (
     linear_readout,
     neighbour_readout,
     nrmse_db,
+    silhouette,
+    threshold_area,
 )
 from reference import dense
 from strategies import generators
@@ -120,3 +122,46 @@ def test_balanced_accuracy__rare_classes_weigh_as_much():
     assert balanced_accuracy(np.zeros(10, int), labels) == 0.5
     assert balanced_accuracy(labels, labels) == 1.0
     assert balanced_accuracy(np.array([0, 3, 0]), np.array([0, 0, 2])) == pytest.approx(0.25)
+
+
+def slow_silhouette(estimate, labels):
+    """One frame at a time, as it is defined."""
+    scaled = estimate / estimate.std(axis=0)
+    widths = []
+    for i, label in enumerate(labels):
+        distances = {
+            other: [np.linalg.norm(scaled[i] - scaled[j]) for j in range(len(labels)) if labels[j] == other and j != i]
+            for other in set(labels.tolist())
+        }
+        own, others = distances.pop(label), [np.mean(values) for values in distances.values()]
+        a, b = np.mean(own) if own else 0, min(others)
+        widths.append((b - a) / max(a, b) if own else 0.0)
+    return widths
+
+
+@given(generators(), st.integers(6, 30), st.sampled_from([1, 4, 1024]))
+def test_silhouette__is_the_slow_one(rng, n, block):
+    labels = np.concatenate([[0, 1, 5], rng.integers(0, 3, n - 3)])
+    estimate = rng.normal(size=(n, 2)) * [1.0, 1000.0] + labels[:, None]
+    assert_allclose(silhouette(estimate, labels, block), slow_silhouette(estimate, labels), atol=1e-9)
+
+
+def test_silhouette__frames_on_one_point_and_one_class():
+    assert_array_equal(silhouette(np.zeros((4, 1)), np.array([0, 0, 1, 1])), np.zeros(4))
+    with pytest.raises(ValueError, match="two classes or more; got 1"):
+        silhouette(np.zeros((4, 1)), np.zeros(4, int))
+
+
+@given(generators(), st.integers(2, 30))
+def test_threshold_area__counts_pairs(rng, n):
+    second = np.concatenate([[True, False], rng.random(n - 2) < 0.5])
+    values = rng.integers(0, 5, n).astype(float)
+    pairs = [np.sign(b - a) / 2 + 0.5 for a in values[~second] for b in values[second]]
+    expected = max(np.mean(pairs), 1 - np.mean(pairs))
+    assert threshold_area(values, second) == pytest.approx(expected)
+    assert threshold_area(-values, second) == pytest.approx(expected)
+
+
+def test_threshold_area__needs_both_classes():
+    with pytest.raises(ValueError, match="there must be two classes; got one"):
+        threshold_area(np.arange(3.0), np.ones(3, bool))
