@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .paper_drift import DRIFT
+from .paper_music import MUSIC
 from .paper_sphere import EXTENSION, SET_UP, SPHERE
 from .reproduction import Experiment
 
@@ -11,4 +12,5 @@ EXPERIMENTS: dict[str, Experiment] = {
     "sphere": SPHERE,
     "drift": DRIFT,
     "extension": EXTENSION,
+    "music": MUSIC,
 }
