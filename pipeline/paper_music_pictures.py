@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from .pictures import COLOURS, MARKERS, grid, label, legend_below, new_figure
+from .pictures import COLOURS, MARKERS, grid, label, legend_of, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,7 +47,7 @@ def draw_scatter(piece: xr.Dataset) -> Figure:
         _scatter(row[2], piece, name, "frame_instrument", _instruments(piece))
     handles, labels = axes[0, 1].get_legend_handles_labels()
     more, names = axes[0, 2].get_legend_handles_labels()
-    legend_below(figure, [*handles, *more], [*labels, *names], len(labels) + len(names))
+    legend_of(figure, [*handles, *more], [*labels, *names], len(labels) + len(names))
     legend: Any = figure.legends[0]
     for handle in legend.legend_handles:
         handle.set(sizes=[36], alpha=1)

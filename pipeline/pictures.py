@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -56,7 +57,11 @@ def label(axes: Axes, title: str = "", x: str = "", y: str = "") -> None:
 
 def legend_below(figure: Figure, axes: Any, columns: int) -> None:
     """The legend of some axes, for all of them, below."""
-    handles, labels = axes.get_legend_handles_labels()
+    legend_of(figure, *axes.get_legend_handles_labels(), columns)
+
+
+def legend_of(figure: Figure, handles: Sequence[Any], labels: Sequence[str], columns: int) -> None:
+    """One legend for all axes, below them."""
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=8)
 
 
