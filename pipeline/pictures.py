@@ -57,7 +57,8 @@ def label(axes: Axes, title: str = "", x: str = "", y: str = "") -> None:
 
 def legend_below(figure: Figure, axes: Any, columns: int) -> None:
     """The legend of some axes, for all of them, below."""
-    legend_of(figure, *axes.get_legend_handles_labels(), columns)
+    handles, labels = axes.get_legend_handles_labels()
+    legend_of(figure, handles, labels, columns)
 
 
 def legend_of(figure: Figure, handles: Sequence[Any], labels: Sequence[str], columns: int) -> None:
