@@ -172,7 +172,8 @@ def sphere_truth(path: Path, frames: xr.DataArray) -> xr.Dataset:
     return xr.Dataset({"angle": mean.assign_attrs(units="rad", long_name="true hidden angle, mean over the frame")})
 
 
-def _circle_frames(path: Path) -> Frames:
+def circle_frames(path: Path) -> Frames:
+    """Features of the bursts and their covariances, lazily."""
     dataset = open_simulation(path).chunk()
     frames = dataset["frames"].assign_attrs(features="burst means")
     return frames.drop_vars("feature", errors="ignore"), dataset["covariance"].drop_vars("feature", errors="ignore")
@@ -207,7 +208,7 @@ DEMOS = {
     ),
     "circle": Demo(
         write_circle,
-        _circle_frames,
+        circle_frames,
         _circle_truth,
         RunConfig(
             "identity",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .paper_circle import CIRCLE
 from .paper_drift import DRIFT
 from .paper_music import MUSIC
 from .paper_sphere import EXTENSION, SET_UP, SPHERE
@@ -12,5 +13,6 @@ EXPERIMENTS: dict[str, Experiment] = {
     "sphere": SPHERE,
     "drift": DRIFT,
     "extension": EXTENSION,
+    "circle": CIRCLE,
     "music": MUSIC,
 }

@@ -185,6 +185,7 @@ def _against_diffusion_maps(joined: xr.Dataset) -> list[Claim]:
                 f"{_NAMES[key]} beats diffusion maps at every c, in both angles",
                 f"r higher by {least:.3f} at least, largest p {worst:.1e}",
                 bool(least > 0 and worst < 0.05),
+                "three frames or more: two leave too much noise where the state moves slowly",
             )
         )
     return claims
