@@ -733,6 +733,15 @@ def test_command__follows_until_it_is_asked_to_end(learnt, tmp_path, ask):
     assert_same(tmp_path / "out", one_run(learnt("stft"), write_npy(tmp_path, "w", ALL[LEARNT:])), times=False)
 
 
+@pytest.fixture
+def interruptible():
+    """Ctrl-C is heard, as on a terminal: processes that are started in the background may be deaf to it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_ending__a_second_interrupt_ends_at_once():
     with Ending() as ending:
         signal.raise_signal(signal.SIGINT)
@@ -741,6 +750,7 @@ def test_ending__a_second_interrupt_ends_at_once():
             signal.raise_signal(signal.SIGINT)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ending__processes_started_unheard_do_not_hear_an_interrupt():
     script = "import signal; signal.raise_signal(signal.SIGINT); print('goes on')"
     with unheard():
