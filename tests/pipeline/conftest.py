@@ -1,12 +1,14 @@
 """Fixtures of the graph layer."""
 
 import contextlib
+import sys
 
 import dask
 import numpy as np
 import pytest
 import xarray as xr
 
+from manifold_observer.pipeline import cli as command
 from strategies import smooth_motion
 
 
@@ -46,6 +48,22 @@ def make_frames():
         )
 
     return make
+
+
+@pytest.fixture
+def console(monkeypatch, capsys):
+    """Run the command as the console script does; its exit code, standard output and standard error."""
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["manifold-observer", *map(str, words)])
+        try:
+            command.main()
+            code = 0
+        except SystemExit as left:
+            code = left.code
+        return code, *capsys.readouterr()
+
+    return run
 
 
 @pytest.fixture

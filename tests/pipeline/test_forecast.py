@@ -10,7 +10,6 @@ import xarray as xr
 from distributed import Client, LocalCluster
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline import cli as command
 from manifold_observer.pipeline import forecast, memory
 from manifold_observer.pipeline.config import EmbedConfig
 from manifold_observer.pipeline.memory import Workers
@@ -231,25 +230,15 @@ def test_plan__bounds_hold_for_memory_and_passes():
 # --------------------------------------------------------------------------------------------- the command
 
 
-def call(monkeypatch, capsys, *words):
-    monkeypatch.setattr(sys, "argv", ["manifold-observer", *map(str, words)])
-    try:
-        command.main()
-        code = 0
-    except SystemExit as left:
-        code = left.code
-    return code, *capsys.readouterr()
-
-
 @pytest.mark.usefixtures("in_this_thread", "in_this_process")
-def test_command__prints_text_or_one_json_object(tmp_path, monkeypatch, capsys):
+def test_command__prints_text_or_one_json_object(tmp_path, console):
     np.save(tmp_path / "walk.npy", FRAMES.values)
     words = ("plan", tmp_path / "walk.npy", "--features", "identity", "--n-modes", 2)
-    code, out, _ = call(monkeypatch, capsys, *words)
+    code, out, _ = console(*words)
     assert code == 0
     assert out.startswith("600 frames of 4 features")
     assert "way      exact, tiles local" in out
-    code, out, _ = call(monkeypatch, capsys, *words, "--json")
+    code, out, _ = console(*words, "--json")
     assert code == 0
     assert out.count("\n") == 1
     machine = json.loads(out)
@@ -259,10 +248,10 @@ def test_command__prints_text_or_one_json_object(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.usefixtures("in_this_thread", "in_this_process")
-def test_command__a_refusal_is_one_sentence(tmp_path, monkeypatch, capsys, there):
+def test_command__a_refusal_is_one_sentence(tmp_path, console, there):
     there(2, 330 * 2**20)
     np.save(tmp_path / "walk.npy", FRAMES.values)
-    code, out, err = call(monkeypatch, capsys, "plan", tmp_path / "walk.npy", "--features", "identity")
+    code, out, err = console("plan", tmp_path / "walk.npy", "--features", "identity")
     assert (code, out) == (1, "")
     assert err.startswith("Error: embed: the peak memory of a worker must be at most its limit")
     assert "Traceback" not in err

@@ -1,6 +1,7 @@
 """A result goes on over new data, wherever they are cut, to the bit as if all had been one long run."""
 
 import contextlib
+import functools
 import itertools
 import json
 import os
@@ -19,7 +20,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline import cli as command
 from manifold_observer.pipeline import features as feature_graphs
 from manifold_observer.pipeline import stream
 from manifold_observer.pipeline.ending import Ending, unheard
@@ -656,19 +656,9 @@ def test_follow__holds_the_place(learnt, tmp_path):
 
 
 @pytest.fixture
-def call(monkeypatch, capsys):
-    """Run the command as the console script does; its exit code, standard output and standard error."""
-
-    def run_command(*words):
-        monkeypatch.setattr(sys, "argv", ["manifold-observer", "extend", *map(str, words)])
-        try:
-            command.main()
-            code = 0
-        except SystemExit as left:
-            code = left.code
-        return code, *capsys.readouterr()
-
-    return run_command
+def call(console):
+    """The console, with the command extend."""
+    return functools.partial(console, "extend")
 
 
 def test_command__adds_one_part(call, learnt, tmp_path):
