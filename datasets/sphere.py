@@ -196,13 +196,13 @@ def _blocks(settings: _Settings) -> Iterator[tuple[Array, Array]]:
         deviation, memory = lfilter([0.0, 1.0], [1.0, pull - 1], steps, axis=0, zi=memory)
         angles = np.array(settings.mean) + deviation
         # The point has norm 1 and each sensor one coordinate, so |x - s|^2 needs no difference.
-        distances = np.sqrt(np.maximum(1 + far**2 - 2 * far * _on_sphere(angles), 0))
+        distances = np.sqrt(np.maximum(1 + far**2 - 2 * far * on_sphere(angles), 0))
         counts = generator(settings.seed, _EMISSION, block).poisson(np.exp(-distances))
         counts += generator(settings.seed, _DARK, block).poisson(settings.noise, size=(n, 3))
         yield counts.astype(_count_dtype(1 + settings.noise)), angles
 
 
-def _on_sphere(angles: Array) -> Array:
+def on_sphere(angles: Array) -> Array:
     """Points of the unit sphere, shape (n, 3), from elevation and azimuth, shape (n, 2)."""
     elevation, azimuth = angles.T
     x, y = np.sin(elevation) * np.cos(azimuth), np.sin(elevation) * np.sin(azimuth)

@@ -15,8 +15,9 @@ from manifold_observer.tasks.covariance import DegenerateCovarianceError, Pseudo
 from manifold_observer.tasks.kernel import Block
 
 from .config import EmbedConfig
-from .cuts import Span, blocks, segment_spans, window_starts_of
+from .cuts import Span, blocks, segment_spans, short_segments, window_starts_of
 from .graph import Progress, compute, persist, task
+from .labels import segment_of
 
 # Frames up to the first size are brought here and sent along with the tasks; up to the second they are
 # kept on the workers, so that a lazy feature graph runs once; beyond it they are read anew.
@@ -84,7 +85,7 @@ def table(frames: xr.DataArray, covariance: xr.DataArray | None, window: int) ->
     n = frames.sizes["frame"]
     if n < 3:
         raise ValueError(f"embed: frames must hold at least 3 frames; got {n}. Choose shorter frames.")
-    segment = np.asarray(frames["segment"].values) if "segment" in frames.coords else np.zeros(n, np.int64)
+    segment = segment_of(frames)
     if covariance is None:
         _check_windows(segment, window)
         return Table(_data(frames), segment, None)
@@ -182,13 +183,12 @@ def rows_of(table: Table, span: Span) -> Delayed | NDArray[Any]:
 
 def _check_windows(segment: NDArray[np.int64], window: int) -> None:
     """Every segment must hold a whole window."""
-    for start, stop in segment_spans(segment):
-        if stop - start < window:
-            raise ValueError(
-                f"embed: every segment must hold at least window={window} frames; got {stop - start} in segment "
-                f"{segment[start]} (frames {start} .. {stop - 1}). {_shorter(stop - start)}eave the segment out with "
-                f"frames.where(frames.segment != {segment[start]}, drop=True)."
-            )
+    for start, stop in short_segments(segment, window):
+        raise ValueError(
+            f"embed: every segment must hold at least window={window} frames; got {stop - start} in segment "
+            f"{segment[start]} (frames {start} .. {stop - 1}). {_shorter(stop - start)}eave the segment out with "
+            f"frames.where(frames.segment != {segment[start]}, drop=True)."
+        )
 
 
 def _shorter(n: int) -> str:

@@ -16,6 +16,8 @@ HOMES = ("auto", "local", "resident", "recomputed", "disk")
 LANDMARK_CHOICES = ("uniform", "kmeans++", "farthest")
 LANDMARK_ROUTES = ("nystrom", "diffusion")
 GAINS = ("paper", "unit", "kalman", "dmk")
+OPTIMAL_GAINS = ("kalman", "dmk")
+"""Those that come from a Riccati equation, and not from gamma."""
 STEPS = ("exact", "euler")
 RATES = ("step", "paper", "generator", "calibrated")
 USUAL_RATES = {"paper": "step", "unit": "step", "kalman": "calibrated", "dmk": "paper"}
@@ -154,7 +156,7 @@ class ObserverConfig:
     @property
     def optimal(self) -> bool:
         """Whether the gain comes from a Riccati equation, and not from gamma."""
-        return self.gain in ("kalman", "dmk")
+        return self.gain in OPTIMAL_GAINS
 
     def attrs(self) -> dict[str, int | float | str]:
         """Settings as attributes that every file format can hold."""

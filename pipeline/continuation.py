@@ -17,12 +17,10 @@ from numpy.typing import NDArray
 from .cuts import frame_runs
 from .features import FEATURES
 from .pieces import Lay, Piece, Place, checked_clock, gaps_of, joined, segments_from, times_of
-from .recording import open_recording
+from .recording import GAP_PERIODS, open_recording
 from .run import RunConfig, check_result, read_embedding
 from .store import attributes, open_group
 
-# Frames that follow the result later than this many frame periods begin a new segment, as in observe.
-_GAP_PERIODS = 1.5
 # What every observer needs of an embedding, read once.
 _SMALL = ("lift", "feature_mean", "rate")
 Samples = NDArray[np.int64]
@@ -273,7 +271,7 @@ def _begins_segment(learnt: Learnt, position: Position, pieces: Sequence[Piece],
     if position.begun or gaps or not pieces[0].place.told:
         return bool(gaps)
     pause = float(_centres(learnt, pieces, np.array([first]))[0]) - position.last_time
-    return pause > _GAP_PERIODS * learnt.frame_period
+    return pause > GAP_PERIODS * learnt.frame_period
 
 
 def _after_source(learnt: Learnt, position: Position, piece: Piece) -> Position:

@@ -110,6 +110,17 @@ def segment_spans(segment: Integers) -> list[Span]:
     return [(a, b) for a, b in itertools.pairwise(bounds) if b > a]
 
 
+def short_segments(segment: Integers, window: int) -> list[Span]:
+    """Spans of the segments that hold no whole window.
+
+    Examples
+    --------
+    >>> short_segments(np.array([0, 0, 3]), 2)
+    [(2, 3)]
+    """
+    return [(start, stop) for start, stop in segment_spans(segment) if stop - start < window]
+
+
 def restarts(segment: Integers) -> NDArray[np.bool_]:
     """True at the first frame of every segment.
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from manifold_observer.tasks import dynamics, kalman
 
 from .graph import Progress, silent
-from .labels import segment_of
+from .labels import require, segment_of
 from .projections import projections
 from .variables import annotate
 
@@ -72,18 +72,23 @@ def calibrate(
     >>> calibrate(toy).calibrated_rate.values.round(1)  # exp(-0.2) is about 0.8
     array([0.2])
     """
-    _check(embedding, rates)
+    require("calibrate", embedding, "reference", "feature_variance")
+    if rates is None and not (embedding["rate"].values > 0).any():
+        raise ValueError("calibrate: some step rate must be above 0; all are 0. Take a smaller epsilon_factor.")
+    known = None if rates is None else given_rates("calibrate", embedding, rates)
     segment = segment_of(embedding)
     step_rates, lift, mean = (embedding[name].values for name in ("rate", "lift", "feature_mean"))
     (inputs,) = projections(embedding["reference"], mean, np.linalg.pinv(lift), progress=progress)
-    found = dynamics.calibrate(inputs, segment, step_rates) if rates is None else None
-    decay = found.unit * step_rates if found is not None else np.asarray(rates, np.float64)
-    lags = dynamics.near_lags(segment)
-    signal = dynamics.signal(dynamics.autocovariance(inputs, segment, lags), decay)
+    found = None
+    if known is None:
+        found = dynamics.calibrate(inputs, segment, step_rates)
+        decay, signal = found.unit * step_rates, found.signal
+    else:
+        decay, signal = known, dynamics.near_signal(inputs, segment, known)
     noise = dynamics.noise_variances(embedding["feature_variance"].values, lift, signal)
     reading, _ = kalman.weighted_reading(lift, noise)
     (readings,) = projections(embedding["reference"], mean, reading, progress=progress)
-    signal = dynamics.signal(dynamics.autocovariance(readings, segment, lags), decay)
+    signal = dynamics.near_signal(readings, segment, decay)
     learnt: dict[str, Any] = {
         "calibrated_rate": ("mode", decay),
         "signal_variance": ("mode", signal),
@@ -99,23 +104,14 @@ def calibrate(
     return annotate(embedding.assign(learnt).assign_attrs(attrs))
 
 
-def _check(embedding: xr.Dataset, rates: Floats | None) -> None:
-    """What calibration needs must be there."""
-    missing = [name for name in ("reference", "feature_variance") if name not in embedding]
-    if missing:
-        raise ValueError(
-            f"calibrate: the embedding must hold its {missing[0]}; it does not. Embed again, or read a stored result "
-            "with mo.read_embedding."
-        )
-    if rates is None:
-        if not (embedding["rate"].values > 0).any():
-            raise ValueError("calibrate: some step rate must be above 0; all are 0. Take a smaller epsilon_factor.")
-        return
+def given_rates(who: str, embedding: xr.Dataset, rates: NDArray[np.float64]) -> Floats:
+    """Decay of every mode over one frame, as the user knows it."""
     given = np.asarray(rates, np.float64)
     if given.shape != (embedding.sizes["mode"],) or not (given >= 0).all():
         raise ValueError(
-            f"calibrate: rates must be {embedding.sizes['mode']} numbers of at least 0, one a mode; got {rates!r}."
+            f"{who}: rates must be {embedding.sizes['mode']} numbers of at least 0, one a mode; got {rates!r}."
         )
+    return given
 
 
 def _warn(found: dynamics.Dynamics, decay: Floats) -> None:

@@ -11,6 +11,7 @@ from dask.delayed import Delayed
 from numpy.typing import NDArray
 
 from manifold_observer.tasks import extension, geometry, kernel
+from manifold_observer.tasks.arrays import first_not_finite
 from manifold_observer.tasks.covariance import DegenerateCovarianceError
 from manifold_observer.tasks.extension import Extended
 from manifold_observer.tasks.geometry import Metric
@@ -29,8 +30,9 @@ from .blocks import (
     table,
 )
 from .config import EmbedConfig
-from .cuts import Span, blocks, segment_spans, tile_size
+from .cuts import Span, blocks, short_segments, tile_size
 from .graph import Progress, compute, one_blas_thread, persist, silent, task
+from .labels import check_features, frame_labels, segment_of
 from .variables import annotate
 
 Floats = NDArray[np.float64]
@@ -187,18 +189,11 @@ def _new_table(embedding: xr.Dataset, frames: xr.DataArray, method: str, covaria
         )
     if frames.dtype.kind not in "iufb":
         raise TypeError(f"extend: new_frames must hold real numbers; got dtype {frames.dtype}.")
-    known, got = embedding.sizes["feature"], frames.sizes["feature"]
-    if known != got:
-        raise ValueError(
-            f"extend: new_frames must have the {known} features of the embedding; got {got}. Make them with the "
-            "same options (frame=, edges=) as the embedded frames."
-        )
+    check_features("extend: new_frames", embedding, frames)
     frames = frames.transpose("frame", "feature")
-    n = frames.sizes["frame"]
-    if n == 0:
-        raise ValueError("extend: new_frames must hold at least 1 frame; got 0.")
-    segment = np.asarray(frames["segment"].values) if "segment" in frames.coords else np.zeros(n, np.int64)
-    _check_covariance(embedding, method, covariance, (n, known, known))
+    n, p = frames.shape
+    segment = segment_of(frames)
+    _check_covariance(embedding, method, covariance, (n, p, p))
     if method == "nystrom" and covariance is None:
         _check_windows(segment, int(embedding.attrs["window"]))
     return Table(_lazy(frames), segment, None if covariance is None else _lazy(covariance))
@@ -237,13 +232,12 @@ def _check_covariance(
 
 def _check_windows(segment: NDArray[np.int64], window: int) -> None:
     """Every segment must hold a whole window."""
-    for start, stop in segment_spans(segment):
-        if stop - start < window:
-            raise ValueError(
-                f"extend: every segment must hold at least window={window} frames, as in the embedding; got "
-                f"{stop - start} in segment {segment[start]} (frames {start} .. {stop - 1}). Take method='one-sided', "
-                f"or leave it out with new_frames.where(new_frames.segment != {segment[start]}, drop=True)."
-            )
+    for start, stop in short_segments(segment, window):
+        raise ValueError(
+            f"extend: every segment must hold at least window={window} frames, as in the embedding; got "
+            f"{stop - start} in segment {segment[start]} (frames {start} .. {stop - 1}). Take method='one-sided', "
+            f"or leave it out with new_frames.where(new_frames.segment != {segment[start]}, drop=True)."
+        )
 
 
 def _lazy(array: xr.DataArray) -> Any:
@@ -389,10 +383,10 @@ def _with_covariances(axes: Axes, part: Part, metric: Metric, form: str, precisi
 
 def _check_finite(frames: NDArray[Any], first: int) -> None:
     """Frames that are not finite are told."""
-    finite = np.isfinite(frames).all(axis=1)
-    if not finite.all():
+    bad = first_not_finite(frames)
+    if bad is not None:
         raise ValueError(
-            f"extend: new_frames must be finite; got NaN or infinity in frame {first + int(np.argmin(finite))}. Leave "
+            f"extend: new_frames must be finite; got NaN or infinity in frame {first + bad}. Leave "
             "such frames out, with a new segment after each hole."
         )
 
@@ -410,7 +404,6 @@ def _warn_far(far: NDArray[np.bool_]) -> None:
 
 def _label(embedding: xr.Dataset, frames: xr.DataArray, found: Extended) -> xr.Dataset:
     """Numbers with the labels of the new frames and the embedding's modes."""
-    per_frame = {name: c for name, c in frames.coords.items() if c.dims == ("frame",)}
     mode = {"mode": embedding["mode"]} if "mode" in embedding.coords else {}
     result = xr.Dataset(
         {
@@ -418,6 +411,6 @@ def _label(embedding: xr.Dataset, frames: xr.DataArray, found: Extended) -> xr.D
             "kernel_sum": ("frame", found.kernel_sums),
             "far": ("frame", found.far),
         },
-        coords={**per_frame, **mode},
+        coords={**frame_labels(frames), **mode},
     )
     return annotate(result)

@@ -14,7 +14,7 @@ from manifold_observer.tasks.observer import Filter
 
 from .config import RATES, USUAL_RATES, ObserverConfig
 from .diffusion import generator_rates
-from .dynamics import calibrate
+from .dynamics import calibrate, given_rates
 from .labels import frame_period
 
 Floats = NDArray[np.float64]
@@ -67,11 +67,11 @@ def choose_filter(
         Bad rates, or an Euler map that does not contract.
     """
     named = USUAL_RATES[config.gain] if rates is None else rates
-    given = not (isinstance(named, str) and named == "calibrated")
-    if not given or config.gain == "kalman":
-        own = _rates(embedding, frames, named, burst_duration) if given else None
+    from_frames = isinstance(named, str) and named == "calibrated"
+    own = None if from_frames else _rates(embedding, frames, named, burst_duration)
+    if own is None or config.gain == "kalman":
         embedding = _calibrated(embedding, own)
-    decay = embedding["calibrated_rate"].values if not given else _rates(embedding, frames, named, burst_duration)
+    decay = embedding["calibrated_rate"].values if own is None else own
     if not config.optimal:
         poles = _contracting_poles(decay, config.gamma, config)
         inverse = np.linalg.pinv(embedding["lift"].values)
@@ -111,12 +111,7 @@ def _diffusion_maps_kalman(embedding: xr.Dataset, poles: Floats, decay: Floats) 
 def _rates(embedding: xr.Dataset, frames: xr.DataArray, rates: str | Floats, burst_duration: float | None) -> Floats:
     """Decay of every mode over one frame."""
     if not isinstance(rates, str):
-        given = np.asarray(rates, np.float64)
-        if given.shape != (embedding.sizes["mode"],) or not (given >= 0).all():
-            raise ValueError(
-                f"observe: rates must be {embedding.sizes['mode']} numbers of at least 0, one a mode; got {rates!r}."
-            )
-        return given
+        return given_rates("observe", embedding, rates)
     if rates == "step":
         return embedding["rate"].values
     if rates == "paper":

@@ -139,15 +139,15 @@ def stream(items: Iterable[Delayed], total: int, stage: str, progress: Progress 
     progress(stage, 0, total)
     early: dict[int, Any] = {}
     next_one = 0
-    for done, (number, kept) in enumerate(_in_turn(items), 1):
-        early[number] = compute([kept])[0]
+    for done, (number, value) in enumerate(as_done(items), 1):
+        early[number] = value
         progress(stage, done, total)
         while next_one in early:
             yield early.pop(next_one)
             next_one += 1
 
 
-def as_done(items: Sequence[Delayed]) -> Iterator[tuple[int, Any]]:
+def as_done(items: Iterable[Delayed]) -> Iterator[tuple[int, Any]]:
     """Compute independent items and give each as soon as it is done, with its number.
 
     Parameters

@@ -1,4 +1,4 @@
-"""What the labels of frames say: segments, times, and what a result keeps of them."""
+"""What the labels of frames say, and what frames and embedding must have to go together."""
 
 from __future__ import annotations
 
@@ -40,3 +40,25 @@ def frame_period(frames: xr.DataArray) -> float:
     if "time" not in frames.coords or frames.sizes["frame"] < 2:
         raise ValueError("observe: frames need a 'time' coordinate in seconds for rates='generator'.")
     return float(np.median(np.diff(frames["time"].values)))
+
+
+def check_features(what: str, embedding: xr.Dataset, frames: xr.DataArray) -> None:
+    """Refuse frames with other features than the embedding's, or none at all; ``what`` begins the sentence."""
+    known, got = embedding.sizes["feature"], frames.sizes["feature"]
+    if known != got:
+        raise ValueError(
+            f"{what} must have the {known} features of the embedding; got {got}. Make them with the "
+            "same options (frame=, edges=) as the embedded frames."
+        )
+    if frames.sizes["frame"] == 0:
+        raise ValueError(f"{what} must hold at least 1 frame; got 0.")
+
+
+def require(who: str, embedding: xr.Dataset, *names: str) -> None:
+    """Refuse an embedding that lacks one of some variables."""
+    missing = [name for name in names if name not in embedding]
+    if missing:
+        raise ValueError(
+            f"{who}: the embedding must hold its {missing[0]}; it does not. Embed again, or read a stored result "
+            "with mo.read_embedding."
+        )

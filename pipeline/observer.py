@@ -13,6 +13,7 @@ from dask.delayed import Delayed
 from numpy.typing import NDArray
 
 from manifold_observer.tasks import observer
+from manifold_observer.tasks.arrays import first_not_finite
 from manifold_observer.tasks.observer import Filter
 
 from .config import ObserverConfig
@@ -20,12 +21,11 @@ from .cuts import restarts
 from .filters import Chosen, choose_filter
 from .graph import task
 from .join import seconds_between
-from .labels import frame_labels, frame_period, segment_of
+from .labels import check_features, frame_labels, frame_period, segment_of
+from .recording import GAP_PERIODS
 from .variables import annotate
 
 Floats = NDArray[np.float64]
-# New frames that begin later than this many frame periods after the carry begin a new segment.
-_GAP_PERIODS = 1.5
 
 
 class Scanned(NamedTuple):
@@ -144,14 +144,7 @@ def checked(embedding: xr.Dataset, frames: xr.DataArray) -> xr.DataArray:
     """The frames must have the features of the embedding."""
     if set(frames.dims) != {"frame", "feature"}:
         raise ValueError(f"observe: frames must have dims (frame, feature); got {frames.dims}.")
-    known, got = embedding.sizes["feature"], frames.sizes["feature"]
-    if known != got:
-        raise ValueError(
-            f"observe: frames must have the {known} features of the embedding; got {got}. Make them with the "
-            "same options (frame=, edges=) as the embedded frames."
-        )
-    if frames.sizes["frame"] == 0:
-        raise ValueError("observe: frames must hold at least 1 frame; got 0.")
+    check_features("observe: frames", embedding, frames)
     return frames.transpose("frame", "feature")
 
 
@@ -172,7 +165,7 @@ def _gap_after(carry: xr.DataArray, frames: xr.DataArray) -> bool:
         return False
     apart = seconds_between(carry.attrs.get("start_time"), frames["time"].attrs.get("start_time"))
     wait = float(frames["time"][0]) + (apart or 0.0) - float(carry.attrs["last_time"])
-    return wait > _GAP_PERIODS * float(carry.attrs["frame_period"])
+    return wait > GAP_PERIODS * float(carry.attrs["frame_period"])
 
 
 def starts_before(
@@ -251,10 +244,10 @@ def _drives(
     frames: NDArray[Any], mean: Floats, drive: Floats, start: Floats, anew: NDArray[np.bool_], first: int
 ) -> tuple[Floats, Floats]:
     """Drives of one chunk, and the states before its segments; frames that are not finite are told."""
-    finite = np.isfinite(frames).all(axis=1)
-    if not finite.all():
+    bad = first_not_finite(frames)
+    if bad is not None:
         raise ValueError(
-            f"observe: frames must be finite; frame {first + int(np.argmin(finite))} holds NaN or infinity. Leave such "
+            f"observe: frames must be finite; frame {first + bad} holds NaN or infinity. Leave such "
             "frames out, with a new segment after each hole."
         )
     values = np.asarray(frames, np.float64)

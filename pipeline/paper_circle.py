@@ -27,7 +27,7 @@ from manifold_observer.tasks.bias import relative_bias, worst_error
 from .demo import circle_frames
 from .diffusion import embed, generator_rates
 from .pictures import COLOURS, MARKERS, grid, label, legend_below, new_figure
-from .reproduction import Claim, Experiment, Piece
+from .reproduction import Claim, Experiment, Piece, join_realisations
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -126,10 +126,6 @@ def _rates(seen: _Seen, epsilon_factor: float, alpha: float) -> Floats:
 
 def _pieces(quick: bool) -> list[Piece]:
     return [Piece(f"seed{seed:02d}", circle_realisation, {"seed": seed}) for seed in range(1, 6 if quick else 51)]
-
-
-def _join(parts: dict[str, xr.Dataset]) -> xr.Dataset:
-    return xr.concat(list(parts.values()), "realisation")
 
 
 # ------------------------------------------------------------------------------------------------- pictures
@@ -293,4 +289,4 @@ def _noise(joined: xr.Dataset) -> list[Claim]:
     ]
 
 
-CIRCLE = Experiment(_pieces, _join, _draw, _judge)
+CIRCLE = Experiment(_pieces, join_realisations, _draw, _judge)

@@ -17,7 +17,7 @@ from .baselines import baselines
 from .diffusion import embed
 from .dynamics import calibrate
 from .observer import observe
-from .paper_sphere import GAMMA, N_MODES, SAMPLES, simulate
+from .paper_sphere import ANGLES, GAMMA, N_MODES, SAMPLES, simulate
 from .pictures import COLOURS, MARKERS, grid, label, legend_below, new_figure
 from .reproduction import Claim, Experiment, Piece
 from .smoother import smooth
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
-_ANGLES = ("elevation", "azimuth")
 _RATES = tuple(round(0.008 + 0.002 * step, 3) for step in range(9))
 _WIDTHS = (2, 3, 5)
 _AVERAGES = tuple(f"moving_average_{width}" for width in _WIDTHS)
@@ -69,7 +68,7 @@ def drift_realisation(seed: int, drift_rate: float, n_samples: int = SAMPLES) ->
             "window": ("mode", paired.effective_window(poles)),
             "calibrated_rate": ("mode", embedding["calibrated_rate"].values),
         },
-        coords={"estimate": list(estimates), "component": list(_ANGLES), "mode": np.arange(1, len(poles) + 1)},
+        coords={"estimate": list(estimates), "component": list(ANGLES), "mode": np.arange(1, len(poles) + 1)},
     )
 
 
@@ -124,7 +123,7 @@ def _draw_score(joined: xr.Dataset, name: str, what: str) -> Figure:
     if "tica" in joined["estimate"].values:
         shown["tica"] = "TICA"
     rates = joined["drift_rate"].values
-    for column, angle in enumerate(_ANGLES):
+    for column, angle in enumerate(ANGLES):
         for place, (key, text) in enumerate(shown.items()):
             values = joined[name].sel(estimate=key, component=angle)
             mean, deviation = values.mean("realisation"), values.std("realisation")
@@ -159,7 +158,7 @@ def _judge(joined: xr.Dataset) -> list[Claim]:
     return [
         *_against_diffusion_maps(joined),
         _best_window_changes(joined),
-        *(_follows(joined, angle) for angle in _ANGLES),
+        *(_follows(joined, angle) for angle in ANGLES),
         *_beyond_the_paper(joined),
     ]
 
@@ -175,7 +174,7 @@ def _against_diffusion_maps(joined: xr.Dataset) -> list[Claim]:
     for key in ("observer", *_AVERAGES):
         pairs = [
             paired.compare(own, other)
-            for angle in _ANGLES
+            for angle in ANGLES
             for own, other in zip(_scores(joined, key, angle), _scores(joined, "diffusion_maps", angle), strict=True)
         ]
         least, worst = min(x.difference for x in pairs), max(x.p for x in pairs)
@@ -198,7 +197,7 @@ def _best_windows(joined: xr.Dataset, angle: str) -> list[int]:
 
 
 def _best_window_changes(joined: xr.Dataset) -> Claim:
-    found = {angle: _best_windows(joined, angle) for angle in _ANGLES}
+    found = {angle: _best_windows(joined, angle) for angle in ANGLES}
     text = "; ".join(f"{angle} {' '.join(map(str, widths))}" for angle, widths in found.items())
     return Claim(
         "nRMSE, correlation",
@@ -241,7 +240,7 @@ def _beyond_the_paper(joined: xr.Dataset) -> list[Claim]:
     for one, other, text in rows:
         pairs = [
             paired.compare(a, b)
-            for angle in _ANGLES
+            for angle in ANGLES
             for a, b in zip(_scores(joined, one, angle), _scores(joined, other, angle), strict=True)
         ]
         least = min(pair.difference for pair in pairs)

@@ -12,7 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from manifold_observer.datasets.simulated import open_simulation
-from manifold_observer.datasets.sphere import write_sphere
+from manifold_observer.datasets.sphere import on_sphere, write_sphere
 from manifold_observer.tasks import paired, scores
 
 from .demo import sphere_frames, sphere_truth
@@ -20,7 +20,7 @@ from .diffusion import embed
 from .extension import extend
 from .observer import observe
 from .pictures import COLOURS, grid, label, legend_below, new_figure
-from .reproduction import Claim, Experiment, Piece
+from .reproduction import Claim, Experiment, Piece, join_realisations
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +31,7 @@ N_MODES = 4
 NOISE = 0.1
 SAMPLES = 240_000
 _RATES = (0.008, 0.024)
-_ANGLES = ("elevation", "azimuth")
+ANGLES = ("elevation", "azimuth")
 _SYMBOLS = {"elevation": r"elevation $\theta_1$ / rad", "azimuth": r"azimuth $\theta_2$ / rad"}
 _NAMES = {"observer": "observer", "diffusion_maps": "diffusion maps", "nystrom": "Nyström", "one-sided": "one-sided"}
 _SHORT = 250
@@ -110,9 +110,9 @@ def _draw_sphere(axes: Any, path: xr.Dataset, attrs: dict[str, Any]) -> None:
     """A wire sphere, the path, three sensors, the minimum."""
     u, v = np.mgrid[0 : 2 * np.pi : 25j, 0 : np.pi : 13j]
     axes.plot_wireframe(np.cos(u) * np.sin(v), np.sin(u) * np.sin(v), np.cos(v), color="0.85", lw=0.5)
-    axes.plot(*_on_sphere(path["frame_angle"].values).T, color=COLOURS[0], lw=0.3, alpha=0.6, label="path")
+    axes.plot(*on_sphere(path["frame_angle"].values).T, color=COLOURS[0], lw=0.3, alpha=0.6, label="path")
     axes.scatter(*(float(attrs["sensor_distance"]) * np.eye(3)), color=COLOURS[1], marker="^", s=40, label="sensors")
-    minimum = _on_sphere(np.atleast_2d(attrs["mean"]))
+    minimum = on_sphere(np.atleast_2d(attrs["mean"]))
     axes.scatter(*minimum.T, color=COLOURS[6], marker="X", s=40, label="minimum of the potential", depthshade=False)
     axes.set_box_aspect((1, 1, 1))
     axes.view_init(elev=22, azim=32)
@@ -120,13 +120,6 @@ def _draw_sphere(axes: Any, path: xr.Dataset, attrs: dict[str, Any]) -> None:
         getattr(axes, f"set_{axis}label")(name, labelpad=-8)
         getattr(axes, f"set_{axis}ticks")([-1, 0, 1])
     axes.tick_params(pad=-3, labelsize=7)
-
-
-def _on_sphere(angles: Floats) -> Floats:
-    """Points (n, 3) of the unit sphere from (elevation, azimuth)."""
-    elevation, azimuth = angles.T
-    x, y = np.sin(elevation) * np.cos(azimuth), np.sin(elevation) * np.sin(azimuth)
-    return np.stack([x, y, np.cos(elevation)], axis=1)
 
 
 def _judge_set_up(joined: xr.Dataset) -> list[Claim]:
@@ -174,17 +167,13 @@ def _read(estimates: dict[str, xr.DataArray], truth: xr.DataArray) -> xr.Dataset
                 np.array([paired.boundary_ratio(x - angles, angles) for x in readings.values()]),
             ),
         },
-        coords={"estimate": list(values), "component": list(_ANGLES)},
+        coords={"estimate": list(values), "component": list(ANGLES)},
     )
 
 
 def _sphere_pieces(quick: bool) -> list[Piece]:
     seeds = range(1, 4 if quick else 11)
     return [Piece(f"seed{seed:02d}", sphere_realisation, {"seed": seed, "drift_rate": _RATES[1]}) for seed in seeds]
-
-
-def _join_realisations(parts: dict[str, xr.Dataset]) -> xr.Dataset:
-    return xr.concat(list(parts.values()), "realisation")
 
 
 def _draw_sphere_figures(joined: xr.Dataset) -> dict[str, Figure]:
@@ -197,7 +186,7 @@ def _draw_time(first: xr.Dataset) -> Figure:
     figure = new_figure(9, 5)
     rows = grid(figure, 2, 2, sharex=True, height_ratios=(1.6, 1))
     minutes = np.arange(_SHORT) * 6.0 / 60
-    for column, angle in enumerate(_ANGLES):
+    for column, angle in enumerate(ANGLES):
         shown = first.sel(component=angle).isel(frame=slice(0, _SHORT))
         above, below = rows[:, column]
         above.plot(minutes, shown["truth"], color=COLOURS[6], lw=1.6, label="truth")
@@ -216,11 +205,11 @@ def _draw_scatter(first: xr.Dataset, names: list[str]) -> Figure:
     """Azimuth over elevation, coloured by the coordinate that goes best with an angle: rows angles, columns methods."""
     figure = new_figure(3.2 * len(names) + 0.8, 6)
     rows = grid(figure, 2, len(names), sharex=True, sharey=True)
-    elevation, azimuth = (first["truth"].sel(component=angle).values for angle in _ANGLES)
+    elevation, azimuth = (first["truth"].sel(component=angle).values for angle in ANGLES)
     for column, name in enumerate(names):
         coordinates = first["coordinate"].sel(estimate=name).values
-        modes = _best_modes(coordinates, first["truth"].values)
-        for row, (angle, mode) in enumerate(zip(_ANGLES, modes, strict=True)):
+        modes = np.argmax(paired.cross_correlation(coordinates, first["truth"].values), axis=0)
+        for row, (angle, mode) in enumerate(zip(ANGLES, modes, strict=True)):
             values = _oriented(coordinates[:, mode], first["truth"].sel(component=angle).values)
             dots = rows[row, column].scatter(elevation, azimuth, c=values, s=4, vmin=-2.5, vmax=2.5, rasterized=True)
             y = _SYMBOLS["azimuth"] if column == 0 else ""
@@ -228,12 +217,6 @@ def _draw_scatter(first: xr.Dataset, names: list[str]) -> Figure:
             label(rows[row, column], title, _SYMBOLS["elevation"] if row == 1 else "", y)
     figure.colorbar(dots, ax=list(rows.ravel()), label="coordinate / its deviation", shrink=0.6)
     return figure
-
-
-def _best_modes(coordinates: Floats, truth: Floats) -> list[int]:
-    """Which coordinate goes best with each angle."""
-    together = np.abs(np.corrcoef(coordinates.T, truth.T)[: coordinates.shape[1], coordinates.shape[1] :])
-    return [int(mode) for mode in np.argmax(together, axis=0)]
 
 
 def _oriented(values: Floats, truth: Floats) -> Floats:
@@ -245,7 +228,7 @@ def _oriented(values: Floats, truth: Floats) -> Floats:
 def _judge_sphere(joined: xr.Dataset) -> list[Claim]:
     claims = []
     for name, what in (("correlation", "after linear regression"), ("single", "by the best single coordinate")):
-        for angle in _ANGLES:
+        for angle in ANGLES:
             own, other = (joined[name].sel(estimate=e, component=angle).values for e in ("observer", "diffusion_maps"))
             found = paired.compare(own, other)
             claims.append(
@@ -269,7 +252,7 @@ def _judge_sphere(joined: xr.Dataset) -> list[Claim]:
     return claims
 
 
-SPHERE = Experiment(_sphere_pieces, _join_realisations, _draw_sphere_figures, _judge_sphere)
+SPHERE = Experiment(_sphere_pieces, join_realisations, _draw_sphere_figures, _judge_sphere)
 
 
 # ------------------------------------------------------------------------------------------------ extension
@@ -301,7 +284,7 @@ def _draw_extension(joined: xr.Dataset) -> dict[str, Figure]:
 def _judge_extension(joined: xr.Dataset) -> list[Claim]:
     claims = []
     for method in ("nystrom", "one-sided"):
-        for angle in _ANGLES:
+        for angle in ANGLES:
             own, other = (joined["correlation"].sel(estimate=e, component=angle).values for e in ("observer", method))
             found = paired.compare(own, other)
             claims.append(
@@ -315,4 +298,4 @@ def _judge_extension(joined: xr.Dataset) -> list[Claim]:
     return claims
 
 
-EXTENSION = Experiment(_extension_pieces, _join_realisations, _draw_extension, _judge_extension)
+EXTENSION = Experiment(_extension_pieces, join_realisations, _draw_extension, _judge_extension)

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from manifold_observer.tasks import innovation as tasks
 from manifold_observer.tasks import observer
 
+from .config import OPTIMAL_GAINS
 from .cuts import restarts
 from .graph import compute, task
-from .labels import frame_labels, segment_of
+from .labels import frame_labels, require, segment_of
 from .observer import checked, joined, observe
 from .variables import annotate
 
@@ -127,12 +128,7 @@ def innovations(
     True
     """
     frames = checked(embedding, frames)
-    missing = [name for name in ("reference", "feature_variance") if name not in embedding]
-    if missing:
-        raise ValueError(
-            f"innovations: the embedding must hold its {missing[0]}; it does not. Embed again, or read a stored "
-            "result with mo.read_embedding."
-        )
+    require("innovations", embedding, "reference", "feature_variance")
     if state.sizes["frame"] != frames.sizes["frame"]:
         raise ValueError(
             f"innovations: the state must be that of the {frames.sizes['frame']} frames; got {state.sizes['frame']}."
@@ -215,7 +211,7 @@ def _innovation_block(
 def _decay(state: xr.Dataset) -> Floats:
     """What is left of a state after a frame of which nothing is known."""
     rates = np.atleast_1d(np.asarray(state.attrs["rates"], np.float64))
-    return np.exp(-rates) if state.attrs["gain"] in ("kalman", "dmk") else np.ones(len(rates))
+    return np.exp(-rates) if state.attrs["gain"] in OPTIMAL_GAINS else np.ones(len(rates))
 
 
 def _state(embedding: xr.Dataset, state: xr.DataArray | xr.Dataset) -> tuple[xr.DataArray, float]:

@@ -16,8 +16,8 @@ from zarr.errors import ContainsArrayError
 
 from .cuts import Span, segment_spans
 
-# A step of the clock longer than this many sampling periods is a gap.
 GAP_PERIODS = 1.5
+"""A step of the clock longer than this many periods, of samples or of frames, is a gap."""
 
 
 def open_recording(

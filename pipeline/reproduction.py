@@ -6,10 +6,8 @@ An *experiment* is a list of *pieces* (a realisation each, one task), a way to j
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -22,6 +20,7 @@ import xarray as xr
 from dask.delayed import Delayed
 
 from .graph import Progress, as_done, one_blas_thread, silent, task
+from .store import alone, check_parent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -139,6 +138,11 @@ def claims_table(claims: Mapping[str, Sequence[Claim]]) -> str:
     return "\n".join(lines)
 
 
+def join_realisations(parts: dict[str, xr.Dataset]) -> xr.Dataset:
+    """All pieces along the dimension ``realisation``: the join of experiments whose pieces are that."""
+    return xr.concat(list(parts.values()), "realisation")
+
+
 def _run_pieces(chosen: Mapping[str, list[Piece]], out: Path, progress: Progress) -> None:
     """Compute what is not there yet, each written as soon as it is done."""
     everything = [(_place(out, name, piece), piece) for name, pieces in chosen.items() for piece in pieces]
@@ -201,18 +205,8 @@ def _folder(out: Path, quick: bool) -> Iterator[None]:
     """Hold the folder alone; it is new, or an earlier run's."""
     if out.exists() and not (out / _MARK).exists() and (not out.is_dir() or any(out.iterdir())):
         raise ValueError(f"reproduce: {out} is not empty and no reproduction. Choose another name.")
-    if not out.exists() and not out.parent.is_dir():
-        raise ValueError(f"reproduce: the folder of {out} must exist. Make it with: mkdir -p {out.parent}.")
-    out.mkdir(exist_ok=True)
-    handle = os.open(out, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ValueError(f"reproduce: another run is writing {out}. Wait for it, or choose another.") from None
-        (out / _MARK).write_text(
-            json.dumps({"version": version("manifold-observer"), "quick": quick}), encoding="utf-8"
-        )
+    check_parent("reproduce", out)
+    with alone(out):
+        mark = {"version": version("manifold-observer"), "quick": quick}
+        (out / _MARK).write_text(json.dumps(mark), encoding="utf-8")
         yield
-    finally:
-        os.close(handle)

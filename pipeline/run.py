@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from .config import USUAL_RATES, EmbedConfig, ObserverConfig
+from .config import OPTIMAL_GAINS, USUAL_RATES, EmbedConfig, ObserverConfig
 from .diffusion import embed
 from .dynamics import calibrate
 from .features import FEATURES, shared_edges
@@ -61,7 +61,7 @@ class RunConfig:
     def smooth_options(self) -> dict[str, Any]:
         """Options of :func:`smooth`: those of the observer, with an optimal gain."""
         options = {name: value for name, value in self.observe_options.items() if name != "gamma"}
-        return options | ({} if options.get("gain") in ("kalman", "dmk") else {"gain": "kalman"})
+        return options | ({} if options.get("gain") in OPTIMAL_GAINS else {"gain": "kalman"})
 
     @property
     def calibrated(self) -> bool:
@@ -235,10 +235,7 @@ def analyse(
     -------
     Frames, embedding (with its reference) and state as they stand on disk.
     """
-    with stages("features"):
-        stages.report("features", 0, 1)
-        stored = write_group(folder, "frames", frames.to_dataset(name="frames"))["frames"]
-        stages.report("features", 1, 1)
+    stored = store_frames(folder, frames, stages)
     with stages("embed"):
         embedding = embed(
             stored, covariance=covariance, progress=stages.report, checkpoint=checkpoint, **config.embed_options
@@ -258,6 +255,15 @@ def analyse(
             write_group(folder, "smoothed", smooth(embedding, stored, **config.smooth_options))
             stages.report("smoother", 1, 1)
     return stored, embedding, state
+
+
+def store_frames(folder: Path, frames: xr.DataArray, stages: Stages) -> xr.DataArray:
+    """Compute frames into the group ``/frames`` of a result, and open them lazily as they stand there."""
+    with stages("features"):
+        stages.report("features", 0, 1)
+        stored = write_group(folder, "frames", frames.to_dataset(name="frames"))["frames"]
+        stages.report("features", 1, 1)
+    return stored
 
 
 def open_result(out: Path) -> xr.DataTree:

@@ -92,8 +92,9 @@ def smooth(
     if chosen.model is None or chosen.steady is None:
         raise AssertionError(f"an optimal gain without a model: {config}")
     segment, n_modes = segment_of(frames), len(chosen.decay)
-    before = starts_before(embedding, frames, restarts(segment), config)
-    scanned = scan_chunks(embedding, frames, restarts(segment), before, np.zeros(n_modes), chosen.filter)
+    starts = restarts(segment)
+    before = starts_before(embedding, frames, starts, config)
+    scanned = scan_chunks(embedding, frames, starts, before, np.zeros(n_modes), chosen.filter)
     parts = _back(scanned, segment, kalman.backward(chosen.model, chosen.steady))
     states = joined(parts, scanned.lengths, n_modes)
     result = label(embedding, frames, states, config, chosen)

@@ -155,8 +155,7 @@ def check_place(out: Path, inputs: Sequence[Path], overwrite: bool) -> None:
         there = source.resolve()
         if here == there or there in here.parents or here in there.parents:
             raise ValueError(f"store: the output must not be the recording or lie within it; got {out} and {source}.")
-    if not out.parent.is_dir():
-        raise ValueError(f"store: the folder of {out} must exist. Make it with: mkdir -p {out.parent}.")
+    check_parent("store", out)
     if not out.exists():
         return
     if not overwrite:
@@ -165,6 +164,12 @@ def check_place(out: Path, inputs: Sequence[Path], overwrite: bool) -> None:
         raise ValueError(
             f"store: {out} is no result of manifold-observer and is not replaced. Choose another name, or move it away."
         )
+
+
+def check_parent(who: str, out: Path) -> None:
+    """Refuse a place whose folder does not exist."""
+    if not out.parent.is_dir():
+        raise ValueError(f"{who}: the folder of {out} must exist. Make it with: mkdir -p {out.parent}.")
 
 
 def is_complete(out: Path) -> bool:

@@ -21,7 +21,8 @@ from .features import Frame, samples_in
 from .observer import observe
 from .pieces import Piece
 from .progress import Stages
-from .store import alone, attributes, is_complete, open_group, start, write_group, writing
+from .run import store_frames
+from .store import alone, attributes, check_parent, is_complete, open_group, start, write_group, writing
 
 _PART = re.compile(r"\d{6}\.zarr")
 
@@ -254,10 +255,7 @@ def _step(
 
 def _write(folder: Path, learnt: Learnt, carry: xr.DataArray, frames: xr.DataArray, stages: Stages) -> None:
     """Store frames, observe them, and store the state."""
-    with stages("features"):
-        stages.report("features", 0, 1)
-        stored = write_group(folder, "frames", frames.to_dataset(name="frames"))["frames"]
-        stages.report("features", 1, 1)
+    stored = store_frames(folder, frames, stages)
     options = dict(learnt.config.observe_options)
     if options.get("initial") == "paper":
         # New frames have no coordinates to start from; the carry needs none.
@@ -328,8 +326,7 @@ def _matched(recordings: Sequence[Path], *, patient: bool) -> list[Path]:
 
 def _check_out(out: Path, inputs: Sequence[Path]) -> None:
     """Refuse a folder that is not for parts alone."""
-    if not out.parent.is_dir():
-        raise ValueError(f"extend: the folder of {out} must exist. Make it with: mkdir -p {out.parent}.")
+    check_parent("extend", out)
     here = out.resolve()
     for source in inputs:
         there = Path(source).resolve()

@@ -13,6 +13,18 @@ Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
 
 
+def first_not_finite(frames: Array) -> int | None:
+    """Number of the first row that holds NaN or infinity; None where all are finite.
+
+    Examples
+    --------
+    >>> first_not_finite(np.array([[1.0], [np.nan], [np.inf]]))
+    1
+    """
+    finite = np.isfinite(frames).all(axis=1)
+    return None if finite.all() else int(np.argmin(finite))
+
+
 def aligned(value: Any) -> Any:
     """The same value with every array aligned to its numbers, as NumPy makes them.
 

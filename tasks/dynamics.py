@@ -149,7 +149,7 @@ def calibrate(inputs: Floats, segment: Integers, rates: Floats) -> Dynamics:
     return Dynamics(
         unit,
         _jackknife(found, rates, bounds),
-        signal(autocovariance(inputs, segment, near_lags(segment)), unit * rates),
+        near_signal(inputs, segment, unit * rates),
         int(found.lags[-1]),
         _sampling(found, unit * typical, len(inputs)),
     )
@@ -166,9 +166,24 @@ def lags(longest: int) -> Integers:
     return np.unique(np.linspace(1, longest, min(longest, _MOST_LAGS)).round().astype(np.int64))
 
 
-def near_lags(segment: Integers) -> Integers:
-    """The first four lags, or fewer in short segments: products so near share their sampling error with lag 0."""
-    return lags(min(_NEAR, _longest_lag(segment)))
+def near_signal(inputs: Floats, segment: Integers, decay: Floats) -> Floats:
+    """The :func:`signal` that the first four lags tell: products so near share their sampling error with lag 0.
+
+    Parameters
+    ----------
+    inputs
+        u, shape (n, m).
+    segment
+        Segment of every frame, shape (n,).
+    decay
+        Decay of each mode over one frame, shape (m,).
+
+    Returns
+    -------
+    Shape (m,).
+    """
+    near = lags(min(_NEAR, _longest_lag(segment)))
+    return signal(autocovariance(inputs, segment, near), decay)
 
 
 def signal(found: Autocovariance, decay: Floats) -> Floats:

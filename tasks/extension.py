@@ -19,6 +19,7 @@ from numpy.typing import DTypeLike
 
 from manifold_observer.tasks import kernel
 from manifold_observer.tasks.arrays import Array, Booleans, Floats, Integers
+from manifold_observer.tasks.landmarks import add_up
 
 # Embedded frames of which this share reaches less of the others are as lonely as a new frame that is far.
 _FAR_SHARE = 1e-3
@@ -205,9 +206,7 @@ def finish(parts: Sequence[Floats], divisors: Floats, factor: float, below: floa
     >>> finish([np.array([[1.5, 0.5, 0.5]]), np.zeros((1, 3))], np.array([0.5]), 1.0, 0.1).coordinates
     array([[6.]])
     """
-    total = parts[0].copy()
-    for part in parts[1:]:
-        total += part
+    total = add_up(parts)
     weights, sums = total[:, -2], factor * total[:, -1]
     reached = weights > 0
     psi = total[:, :-2] / np.where(reached, weights, 1.0)[:, None] / divisors

@@ -7,14 +7,12 @@ deviation: 1 is as bad as predicting the mean.
 
 from __future__ import annotations
 
-import itertools
 from typing import NamedTuple
 
 import numpy as np
-from scipy.signal import lfilter
 
 from manifold_observer.tasks.arrays import Booleans, Floats
-from manifold_observer.tasks.observer import reconstruct
+from manifold_observer.tasks.observer import moving_average, reconstruct
 
 # A level above the largest on the embedded frames by this factor is no accident.
 _BEYOND = 1.1
@@ -79,12 +77,7 @@ def level(sizes: Floats, restarts: Booleans, width: int) -> Floats:
     >>> level(np.array([3.0, 4.0]), np.array([True, False]), 5).round(3)
     array([3.   , 3.536])
     """
-    squares = np.empty_like(sizes)
-    bounds = np.concatenate([[0], np.flatnonzero(restarts[1:]) + 1, [len(sizes)]])
-    for first, stop in itertools.pairwise(bounds):
-        sums = lfilter(np.ones(width), [1.0], np.square(sizes[first:stop]))
-        squares[first:stop] = sums / np.minimum(np.arange(1, stop - first + 1), width)
-    return np.sqrt(squares)
+    return np.sqrt(moving_average(np.square(sizes)[:, None], restarts, width)[:, 0])
 
 
 def usual(sizes: Floats, restarts: Booleans, width: int) -> Usual:

@@ -286,7 +286,7 @@ def moving_average(inputs: Floats, restarts: Booleans, width: int) -> Floats:
     inputs
         Shape (n, m), the whole recording (a block would need the frames before it).
     restarts
-        True at the first frame of every segment, shape (n,).
+        True at the first frame of every segment, shape (n,); the first of all begins one anyway.
     width
         Frames in the mean.
 
@@ -300,7 +300,7 @@ def moving_average(inputs: Floats, restarts: Booleans, width: int) -> Floats:
     array([1., 2., 4.])
     """
     averaged = np.empty_like(inputs)
-    bounds = np.concatenate([np.flatnonzero(restarts), [len(inputs)]])
+    bounds = np.unique(np.concatenate([[0], np.flatnonzero(restarts), [len(inputs)]]))
     taps = np.ones(width)
     for first, stop in itertools.pairwise(bounds):
         sums = lfilter(taps, [1.0], inputs[first:stop], axis=0)

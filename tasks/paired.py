@@ -99,6 +99,18 @@ def effective_window(poles: Floats) -> Floats:
     return (1 + poles) / (1 - poles)
 
 
+def cross_correlation(estimate: Floats, truth: Floats) -> Floats:
+    """Magnitude of the correlation of every coordinate (n, m) with every column of the truth (n, k), shape (m, k).
+
+    Examples
+    --------
+    >>> cross_correlation(np.array([[1.0], [2.0], [3.0]]), np.array([[3.0], [2.0], [1.0]])).round(6)
+    array([[1.]])
+    """
+    m = estimate.shape[1]
+    return np.abs(np.corrcoef(estimate.T, truth.T)[:m, m:])
+
+
 def best_single(estimate: Floats, truth: Floats) -> Floats:
     """Largest magnitude of the correlation of one coordinate with each column of the truth, shape (k,).
 
@@ -107,5 +119,4 @@ def best_single(estimate: Floats, truth: Floats) -> Floats:
     >>> best_single(np.array([[1.0, 0.0], [2.0, 1.0], [3.0, 0.0]]), np.array([[3.0], [2.0], [1.0]])).round(6)
     array([1.])
     """
-    both = np.corrcoef(estimate.T, truth.T)[: estimate.shape[1], estimate.shape[1] :]
-    return np.abs(both).max(axis=0)
+    return cross_correlation(estimate, truth).max(axis=0)

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 import manifold_observer.pipeline as mo
 from manifold_observer.datasets.simulated import open_simulation
-from manifold_observer.datasets.sphere import write_sphere
+from manifold_observer.datasets.sphere import on_sphere, write_sphere
 from manifold_observer.tasks import kalman, observer
 
 SETTINGS = [(c, noise) for c in (0.008, 0.016, 0.024) for noise in (0.1, 0.5)]
@@ -79,10 +79,7 @@ def _centred(inputs: np.ndarray, width: int) -> np.ndarray:
 
 def _true_state(embedding: xr.Dataset, frames: xr.DataArray, simulated: xr.Dataset) -> np.ndarray:
     """What the state would be without noise: the expected histogram of every frame, as the filter reads it."""
-    elevation, azimuth = simulated["angle"].values.T
-    place = np.stack(
-        [np.sin(elevation) * np.cos(azimuth), np.sin(elevation) * np.sin(azimuth), np.cos(elevation)], axis=1
-    )
+    place = on_sphere(simulated["angle"].values)
     far = simulated.attrs["sensor_distance"]
     rates = np.exp(-np.sqrt(np.maximum(1 + far**2 - 2 * far * place, 0))) + simulated.attrs["noise"]
     counts = np.asarray(frames.attrs["edges"])[:-1]
