@@ -69,7 +69,7 @@ def connect(cluster: str = "local", *, n_workers: int | None = None) -> Iterator
             dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL,  # a failed task is told once, by the command
         ) as local,
-        Client(local) as client,
+        Client(local, direct_to_workers=True) as client,
     ):
         client.register_plugin(BlasThreads())
         yield client

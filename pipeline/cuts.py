@@ -208,10 +208,11 @@ class PanelPlan(NamedTuple):
 
 
 def panels(n_blocks: int, tile_bytes: int) -> list[PanelPlan]:
-    """Deal the tiles of the upper triangle into panels, each the pairs of two groups of blocks.
+    """Deal the tiles of the upper triangle into panels: the pairs of two groups of blocks, and those within one.
 
     Panels depend on the frames and the tile size alone, never on the number of workers, so that sums
-    over them are the same everywhere. A panel needs the frames of its two groups only.
+    over them are the same everywhere. A panel needs the frames of its groups only. The largest come first:
+    handed out in this order, all workers end at about the same time.
 
     Parameters
     ----------
@@ -222,21 +223,24 @@ def panels(n_blocks: int, tile_bytes: int) -> list[PanelPlan]:
 
     Returns
     -------
-    The panels, by their groups in reading order.
+    Panels of two groups, then the pairs of different blocks within each group, then the diagonal.
 
     Examples
     --------
     >>> [panel.blocks for panel in panels(2, 2**26)]
-    [(0,), (0, 1), (1,)]
+    [(0, 1), (0,), (1,)]
     """
     groups = panel_groups(n_blocks, tile_bytes)
-    made = []
-    for a, rows in enumerate(groups):
-        made.append(PanelPlan(rows, tuple((i, j) for i in range(len(rows)) for j in range(i, len(rows)))))
-        for columns in groups[a + 1 :]:
-            places = range(len(rows), len(rows) + len(columns))
-            made.append(PanelPlan(rows + columns, tuple((i, j) for i in range(len(rows)) for j in places)))
-    return made
+    between = [_between(rows, columns) for rows, columns in itertools.combinations(groups, 2)]
+    within = [PanelPlan(group, tuple(itertools.combinations(range(len(group)), 2))) for group in groups]
+    diagonal = [PanelPlan(group, tuple((i, i) for i in range(len(group)))) for group in groups]
+    return [panel for panel in (*between, *within, *diagonal) if panel.tiles]
+
+
+def _between(rows: tuple[int, ...], columns: tuple[int, ...]) -> PanelPlan:
+    """The panel of all pairs of two groups."""
+    places = range(len(rows), len(rows) + len(columns))
+    return PanelPlan(rows + columns, tuple(itertools.product(range(len(rows)), places)))
 
 
 def panel_groups(n_blocks: int, tile_bytes: int) -> list[tuple[int, ...]]:

@@ -13,6 +13,7 @@ import xarray as xr
 from manifold_observer.tasks import calibrate, moments
 from manifold_observer.tasks.covariance import DegenerateCovarianceError
 from manifold_observer.tasks.geometry import Metric
+from manifold_observer.tasks.panel import DIAGONAL_FRAMES
 
 from .blocks import Part, degenerate, part_of, slab_of, table
 from .choice import choose_form
@@ -278,13 +279,15 @@ def _seconds(
     there: Workers,
 ) -> float:
     """Time of all stages."""
-    n, pairs = shape.n_frames, shape.n_frames * (shape.n_frames + shape.tile) / 2
+    n = shape.n_frames
+    pairs, fused_pairs = (n * (n + diagonal) / 2 for diagonal in (shape.tile, DIAGONAL_FRAMES))
     overhead = tasks * _TASK_SECONDS + (passes + 8) * _TRIP_SECONDS
     blocks = n * rates.block / there.number
     making = max(rates.fused - rates.stored, 0.5 * rates.fused)
     m = min(config.landmarks if method == "landmarks" else 1000, n)
     strips = n * (m + 256) * making / there.number + 4e-10 * m**3
-    per_pass = _UNEVEN * pairs * (rates.fused if home == "recomputed" else rates.stored) / there.number
+    multiplied = fused_pairs * rates.fused if home == "recomputed" else pairs * rates.stored
+    per_pass = _UNEVEN * multiplied / there.number
     algebra = passes * (passes + 3) * n * shape.width**2 * 4e-10
     if home == "local":
         per_pass, algebra = n * n * shape.width * 1.5e-10, algebra + n * n * 4e-9

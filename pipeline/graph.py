@@ -11,7 +11,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
+from uuid import uuid4
 
 import dask
 from dask.callbacks import Callback
@@ -34,19 +35,62 @@ def task(function: Callable[..., Any], *arguments: Any, outputs: int | None = No
     """One task: a module-level function of blocks (delayed) and plain values, aligned in memory on arrival.
 
     With ``outputs`` the function gives a tuple of so many, and the task can be unpacked.
+
+    Blocks are handed to Dask side by side, whatever lists they lie in: looking into lists costs Dask
+    milliseconds a task, and each pass over the kernel begins with that.
     """
-    return dask.delayed(_Aligned(function), pure=False, nout=outputs)(*arguments)
+    inputs: list[Any] = []
+    call = _Call(function, tuple(_with_places(argument, inputs) for argument in arguments))
+    key = f"{function.__name__}-{uuid4().hex}"
+    made: Delayed = dask.delayed(call, traverse=False, pure=False, nout=outputs)(*inputs, dask_key_name=key)
+    return made
 
 
-class _Aligned:
-    """A function of aligned arrays, under its own name on the dashboard."""
+def in_order_of(number: int) -> AbstractContextManager[Any]:
+    """Tasks that are made within are run before those of larger numbers, where a cluster can choose."""
+    return dask.annotate(priority=-number)
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+
+class _Place(NamedTuple):
+    """Where the input of that number goes."""
+
+    number: int
+
+
+class _Call:
+    """A function and its arguments, with places for the inputs of its task."""
+
+    def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
         self.function = function
+        self.arguments = arguments
         self.__name__ = function.__name__
 
-    def __call__(self, *arguments: Any) -> Any:
-        return self.function(*(aligned(argument) for argument in arguments))
+    def __call__(self, *inputs: Any) -> Any:
+        return self.function(*(aligned(_filled(argument, inputs)) for argument in self.arguments))
+
+
+def _with_places(value: Any, inputs: list[Any]) -> Any:
+    """A value with places for what is delayed in it, which is added to the inputs."""
+    if isinstance(value, list | tuple):
+        return _like(value, [_with_places(part, inputs) for part in value])
+    if not hasattr(type(value), "__dask_graph__"):  # dask.is_dask_collection costs a millisecond
+        return value
+    inputs.append(value)
+    return _Place(len(inputs) - 1)
+
+
+def _filled(value: Any, inputs: Sequence[Any]) -> Any:
+    """The value that :func:`_with_places` was given, computed."""
+    if isinstance(value, _Place):
+        return inputs[value.number]
+    if isinstance(value, list | tuple):
+        return _like(value, [_filled(part, inputs) for part in value])
+    return value
+
+
+def _like(value: Any, parts: list[Any]) -> Any:
+    """Parts as a list or tuple of the same type; named tuples take them one by one."""
+    return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
 
 
 def persist(items: Sequence[Delayed], stage: str, progress: Progress = silent) -> list[Delayed]:
@@ -168,23 +212,23 @@ def as_done(items: Iterable[Delayed]) -> Iterator[tuple[int, Any]]:
         for number, item in enumerate(items):
             yield number, compute([item])[0]
         return
-    for number, kept in _in_turn(items):
-        yield number, compute([kept])[0]
+    for number, _, future in _in_turn(items):
+        yield number, aligned(future.result())
 
 
 def persist_in_turn(items: Iterable[Delayed]) -> list[Delayed]:
     """As :func:`persist`, for many items that read much: see :func:`stream`."""
     if not _has_client():
         return persist(list(items), "")
-    return [kept for _, kept in sorted(_in_turn(items), key=itemgetter(0))]
+    return [kept for _, kept, _ in sorted(_in_turn(items), key=itemgetter(0))]
 
 
-def _in_turn(items: Iterable[Delayed]) -> Iterator[tuple[int, Delayed]]:
-    """Give a cluster a few items at a time; number and kept value of each as they are done."""
+def _in_turn(items: Iterable[Delayed]) -> Iterator[tuple[int, Delayed, Any]]:
+    """Give a cluster a few items at a time; number, kept value and future of each as they are done."""
     from distributed import as_completed, default_client, futures_of  # noqa: PLC0415
 
     waiting = enumerate(items)
-    in_hand: dict[Any, tuple[int, Delayed]] = {}
+    in_hand: dict[Any, tuple[int, Delayed, Any]] = {}
     running = as_completed([], raise_errors=False)
 
     def fill_up() -> None:
@@ -193,7 +237,7 @@ def _in_turn(items: Iterable[Delayed]) -> Iterator[tuple[int, Delayed]]:
             with _large_graphs():
                 (made,) = dask.persist(item)
             (future,) = futures_of(made)
-            in_hand[future.key] = number, made
+            in_hand[future.key] = number, made, future
             running.add(future)
 
     fill_up()

@@ -21,15 +21,15 @@ from manifold_observer.tasks.kernel import Scale
 
 from .config import EmbedConfig
 from .cuts import EXACT_MEDIAN_FRAMES, PanelPlan, Span, panels
-from .graph import Progress, compute, persist, silent, task
+from .graph import Progress, compute, in_order_of, persist, silent, task
 
 Floats = NDArray[np.float64]
 Tile = NDArray[np.floating]
 MatMat = Callable[[Floats], Floats]
 # Frames among which the median distance is taken where there are too many for all pairs.
 _SAMPLE_FRAMES = 2048
-# Panels up to which vectors travel with the panels' tasks: a task of their own costs more than the copies.
-_FEW_PANELS = 16
+# Panels up to which vectors travel with the panels' tasks: tasks of their own cost more than the copies.
+_FEW_PANELS = 32
 # A local scale below this share of the median one is rounding.
 _ROUNDING = 1e-6
 
@@ -37,11 +37,12 @@ Attrs = dict[str, int | float | str]
 
 
 class Tiling(NamedTuple):
-    """Blocks of frames on the workers, the frames of each, and the panels that pair them."""
+    """Blocks of frames on the workers, the frames of each, the panels that pair them, precision of the tiles."""
 
     blocks: list[Delayed]
     spans: list[Span]
     panels: list[PanelPlan]
+    precision: str
 
     @property
     def n_frames(self) -> int:
@@ -70,10 +71,10 @@ class Panel(NamedTuple):
     spans: list[Span]
 
 
-def tiling(blocks: list[Delayed], spans: list[Span], itemsize: int) -> Tiling:
+def tiling(blocks: list[Delayed], spans: list[Span], precision: str) -> Tiling:
     """Deal blocks into panels; nothing is computed."""
     side = spans[0][1] - spans[0][0]
-    return Tiling(blocks, spans, panels(len(blocks), side * side * itemsize))
+    return Tiling(blocks, spans, panels(len(blocks), side * side * np.dtype(precision).itemsize), precision)
 
 
 def distance_panels(tiles: Tiling) -> list[Delayed]:
@@ -158,13 +159,20 @@ def disk_product(tiles: Tiling, scale: Scale, folder: Path, progress: Progress =
 
 
 def _product(tiles: Tiling, share: Callable[[int, list[Delayed]], Delayed], progress: Progress = silent) -> MatMat:
-    """Sum the panels' shares in the order of the panels, wherever and whenever they were made."""
+    """Sum the panels' shares in the order of the panels, wherever and whenever they were made.
+
+    Vectors travel in the precision of the tiles that they meet, sums come back in float64.
+    """
 
     def matmat(x: Floats) -> Floats:
-        parts = [x[start:stop] for start, stop in tiles.spans]
+        narrow = x.astype(tiles.precision)
+        parts = [narrow[start:stop] for start, stop in tiles.spans]
         if len(tiles.panels) > _FEW_PANELS:
             parts = [dask.delayed(part, pure=False) for part in parts]
-        shares = [share(number, [parts[block] for block in plan.blocks]) for number, plan in enumerate(tiles.panels)]
+        shares = []
+        for number, plan in enumerate(tiles.panels):
+            with in_order_of(number):
+                shares.append(share(number, [parts[block] for block in plan.blocks]))
         y = np.zeros_like(x)
         for plan, values in zip(tiles.panels, compute(shares, "pass", progress), strict=True):
             first = 0

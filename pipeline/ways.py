@@ -132,7 +132,7 @@ def _tiles(problem: Problem, home: str) -> tuple[Tiling, list[Delayed]]:
     made = make_blocks(
         problem.table, problem.metric, problem.axes, spans, problem.form, problem.precision, problem.progress
     )
-    tiles = tiling(made, spans, problem.itemsize)
+    tiles = tiling(made, spans, problem.precision)
     distances = distance_panels(tiles)
     looked_at = isinstance(config.epsilon, str) and n <= EXACT_MEDIAN_FRAMES
     if home in ("local", "resident") and looked_at:

@@ -120,8 +120,8 @@ def astype(block: Block, dtype: DTypeLike) -> Block:
     return type(block)(*fields)
 
 
-def take(block: Block, chosen: Integers) -> Block:
-    """The chosen frames of a block."""
+def take(block: Block, chosen: Integers | slice) -> Block:
+    """The chosen frames of a block; those of a slice are not copied."""
     if isinstance(block, WindowBlock):
         return _take_windows(block, chosen)
     return type(block)(*(part[chosen] for part in block))
@@ -335,7 +335,7 @@ def kernel_local(distances: Array, row_scales: Floats, column_scales: Floats) ->
     return np.exp(scaled, out=scaled)
 
 
-def _take_windows(block: WindowBlock, chosen: Integers) -> WindowBlock:
+def _take_windows(block: WindowBlock, chosen: Integers | slice) -> WindowBlock:
     """Chosen frames of a window block, with just the rows of the halo that they use."""
     rows, starts = block.rows[chosen], block.starts[chosen]
     used, place = np.unique(

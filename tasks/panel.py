@@ -18,6 +18,8 @@ Span = tuple[int, int]
 # Numbers of a tile that are copied to float64 at a time, and that are finished together in single precision (1 MB).
 _COPY_NUMBERS = 2**17
 _STRIP_NUMBERS = 2**18
+DIAGONAL_FRAMES = 256
+"""Frames on the side of the tiles on the diagonal that a fused product computes whole."""
 
 
 def symmetric_product(tiles: Sequence[Array], spans: Sequence[Span], x: Floats) -> Floats:
@@ -30,7 +32,7 @@ def symmetric_product(tiles: Sequence[Array], spans: Sequence[Span], x: Floats) 
     spans
         First row and first column of each.
     x
-        Vectors, shape (n_frames, b), float64.
+        Vectors, shape (n_frames, b).
 
     Returns
     -------
@@ -48,7 +50,7 @@ def symmetric_product(tiles: Sequence[Array], spans: Sequence[Span], x: Floats) 
     >>> symmetric_product(tiles, [(0, 0), (0, 1), (1, 1)], np.array([[1.0], [10.0]])).ravel()
     array([21., 32.])
     """
-    y = np.zeros_like(x)
+    y = np.zeros(x.shape)
     for tile, (row, column) in zip(tiles, spans, strict=True):
         _add_product(y, tile, row, column, x)
     return y
@@ -65,7 +67,7 @@ def stored_product(tiles: Sequence[Array], spans: Sequence[Span], x: Floats) -> 
     >>> stored_product([np.ones((1, 1), np.float32)], [(0, 1)], np.array([[1.0], [10.0]])).ravel()
     array([10.,  1.])
     """
-    y = np.zeros_like(x)
+    y = np.zeros(x.shape)
     for tile, (row, column) in zip(tiles, spans, strict=True):
         if tile.dtype == np.float32:
             _add_strips(y, tile, row, column, x, None)
@@ -94,7 +96,7 @@ def fused_product(
     scale
         Scale of the kernel; where local, of the frames in the order of ``x``.
     x
-        Vectors, shape (n_frames, b), float64.
+        Vectors, shape (n_frames, b).
 
     Returns
     -------
@@ -103,32 +105,60 @@ def fused_product(
 
     Notes
     -----
-    Memory: one tile.
+    Memory: one tile. Of a tile on the diagonal little more than the upper triangle is computed.
     """
-    y = np.zeros_like(x)
+    y = np.zeros(x.shape)
     side = max(kernel.n_frames(block) for block in blocks)
     buffer = np.empty(side * side, kernel.precision(blocks[0]))  # fresh memory for each tile would cost as much again
     for (i, j), (row, column) in zip(places, spans, strict=True):
-        rows, columns = blocks[i], blocks[j]
-        if row != column and scale.local is None and buffer.dtype == np.float32:
-            tile = kernel.unclipped_distances(rows, columns, buffer)
-            _add_strips(y, tile, row, column, x, scale.epsilon)
-            continue
-        tile = kernel.kernel_tile(rows, columns, *scale.of(row, column, rows, columns), row == column, buffer)
-        _add_product(y, tile, row, column, x)
+        pairs = _triangle(blocks[i], row) if row == column else [(blocks[i], blocks[j], row, column)]
+        for pair in pairs:
+            _add_fused(y, *pair, scale, x, buffer)
     return y
+
+
+def _triangle(block: kernel.Block, row: int) -> Iterator[tuple[kernel.Block, kernel.Block, int, int]]:
+    """A tile on the diagonal as smaller ones: pairs of blocks with their first row and column."""
+    n = kernel.n_frames(block)
+    if n <= DIAGONAL_FRAMES:
+        yield block, block, row, row
+        return
+    half = n // 2
+    first, second = kernel.take(block, slice(half)), kernel.take(block, slice(half, n))
+    yield from _triangle(first, row)
+    yield first, second, row, row + half
+    yield from _triangle(second, row + half)
+
+
+def _add_fused(
+    y: Floats,
+    rows: kernel.Block,
+    columns: kernel.Block,
+    row: int,
+    column: int,
+    scale: kernel.Scale,
+    x: Floats,
+    buffer: Array,
+) -> None:
+    """Make one tile in the buffer and add its product."""
+    if row != column and scale.local is None and buffer.dtype == np.float32:
+        tile = kernel.unclipped_distances(rows, columns, buffer)
+        _add_strips(y, tile, row, column, x, scale.epsilon)
+        return
+    tile = kernel.kernel_tile(rows, columns, *scale.of(row, column, rows, columns), row == column, buffer)
+    _add_product(y, tile, row, column, x)
 
 
 def _add_product(y: Floats, tile: Array, row: int, column: int, x: Floats) -> None:
     """Add one tile's product in float64, some rows at a time so that their copy stays in cache."""
     m, n = tile.shape
+    rows, columns = (x[first : first + k].astype(np.float64, copy=False) for first, k in ((row, m), (column, n)))
     step = max(1, _COPY_NUMBERS // n)
     for first in range(0, m, step):
         exact = tile[first : first + step].astype(np.float64, copy=False)
-        here = slice(row + first, row + first + len(exact))
-        y[here] += exact @ x[column : column + n]
+        y[row + first : row + first + len(exact)] += exact @ columns
         if row != column:
-            y[column : column + n] += exact.T @ x[here]
+            y[column : column + n] += exact.T @ rows[first : first + step]
 
 
 def _add_strips(y: Floats, tile: Array, row: int, column: int, x: Floats, epsilon: float | None) -> None:
@@ -138,7 +168,7 @@ def _add_strips(y: Floats, tile: Array, row: int, column: int, x: Floats, epsilo
     in place; without, it holds affinities.
     """
     m, n = tile.shape
-    rows, columns = x[row : row + m].astype(np.float32), x[column : column + n].astype(np.float32)
+    rows, columns = (x[first : first + k].astype(np.float32, copy=False) for first, k in ((row, m), (column, n)))
     step = max(1, _STRIP_NUMBERS // n)
     for first in range(0, m, step):
         strip = tile[first : first + step]

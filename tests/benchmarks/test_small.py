@@ -71,8 +71,8 @@ def test_landmarks__memory_and_time_are_compared():
 
 
 def test_overhead__plain_loop_and_engine_are_timed():
-    result = importlib.import_module("overhead").run(600)
-    assert result["plain_loop_pass_seconds"] > 0
+    result = importlib.import_module("overhead").run(600, rounds=1)
+    assert result["plain_loop_seconds"] > 0
     assert result["one_worker_over_two"] > 0
 
 
