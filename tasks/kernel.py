@@ -287,12 +287,28 @@ def kernel_tile(
     array([[1. , 0.5],
            [0.5, 1. ]])
     """
-    tile = squared_distances(rows, columns, out)
+    tile = unclipped_distances(rows, columns, out)
     if on_diagonal:
         tile = symmetric(tile)
     if row_scales is None or column_scales is None:
-        return kernel_from_distances(tile, epsilon, out=tile)
-    return kernel_local(tile, row_scales, column_scales)
+        return to_affinities(tile, epsilon)
+    return kernel_local(np.maximum(tile, 0, out=tile), row_scales, column_scales)
+
+
+def to_affinities(tile: Array, epsilon: float) -> Array:
+    """A tile of distances, of which rounding may have left some below 0, as affinities in its own memory.
+
+    Some rows at a time: they stay in cache between the steps.
+
+    Examples
+    --------
+    >>> to_affinities(np.array([[-1e-9, np.log(2.0)]]), 1.0)
+    array([[1. , 0.5]])
+    """
+    for first in range(0, len(tile), step := _rows_at_a_time(tile.shape[1] * tile.itemsize)):
+        rows = tile[first : first + step]
+        kernel_from_distances(np.maximum(rows, 0, out=rows), epsilon, out=rows)
+    return tile
 
 
 def symmetric(tile: Array) -> Array:

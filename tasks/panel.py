@@ -173,8 +173,7 @@ def _add_strips(y: Floats, tile: Array, row: int, column: int, x: Floats, epsilo
     for first in range(0, m, step):
         strip = tile[first : first + step]
         if epsilon is not None:
-            np.maximum(strip, 0, out=strip)
-            kernel.kernel_from_distances(strip, epsilon, out=strip)
+            kernel.to_affinities(strip, epsilon)
         y[row + first : row + first + len(strip)] += strip @ columns
         if row != column:
             y[column : column + n] += strip.T @ rows[first : first + step]
