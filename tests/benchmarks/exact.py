@@ -1,6 +1,7 @@
 """Exact modes of many frames with recomputed tiles: passes, residuals, memory, and time against the machine's sgemm.
 
-The ideal pass is what the workers' sgemm rate of the same run predicts for 4 q operations a pair of frames.
+The ideal pass is what the workers' sgemm rate of the same run predicts for the multiplications a pair of frames:
+2 q in the quadratic form, p + 2 w r in the window form. ``--features tones`` has spectra of 513 bins.
 """
 
 from __future__ import annotations
@@ -12,16 +13,18 @@ import time
 from pathlib import Path
 from typing import Any
 
-from measure import peaks, sgemm_rate_of_workers, sphere_frames
+from measure import peaks, sgemm_rate_of_workers, sphere_frames, tone_frames
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.cluster import connect
 
+FRAMES = {"sphere": sphere_frames, "tones": tone_frames}
 
-def run(n_frames: int, n_workers: int, options: dict[str, Any]) -> dict[str, Any]:
+
+def run(n_frames: int, n_workers: int, options: dict[str, Any], features: str = "sphere") -> dict[str, Any]:
     """One embedding with everything that is to be known of it."""
     with tempfile.TemporaryDirectory() as folder:
-        frames, truth = sphere_frames(Path(folder), n_frames)
+        frames, truth = FRAMES[features](Path(folder), n_frames)
         with connect("local", n_workers=n_workers) as client:  # whose workers have seen nothing of the simulation
             mo.embed(frames[:500], n_modes=2)  # imports on the workers are not the point
             rate = sgemm_rate_of_workers(client)
@@ -35,8 +38,9 @@ def run(n_frames: int, n_workers: int, options: dict[str, Any]) -> dict[str, Any
             observing = time.perf_counter() - before
             score = mo.scores({"observer": state}, truth).correlation
     p = frames.sizes["feature"]
-    operations = n_frames**2 / 2 * 2 * (p + 1) * (p + 2)
-    ideal = operations / rate
+    window = int(embedding.attrs["window"])
+    multiplications = {"quadratic": (p + 1) * (p + 2), "window": p + 2 * window * (window - 1)}
+    ideal = n_frames**2 / 2 * 2 * multiplications[embedding.attrs["form"]] / rate
     return {
         "n_frames": n_frames,
         "n_features": p,
@@ -63,5 +67,6 @@ if __name__ == "__main__":
     parser.add_argument(
         "--options", default='{"home": "recomputed", "residual_tolerance": 1e-3}', help="JSON for embed"
     )
+    parser.add_argument("--features", choices=sorted(FRAMES), default="sphere")
     arguments = parser.parse_args()
-    print(json.dumps(run(arguments.frames, arguments.workers, json.loads(arguments.options))))
+    print(json.dumps(run(arguments.frames, arguments.workers, json.loads(arguments.options), arguments.features)))

@@ -25,6 +25,21 @@ def sphere_frames(folder: Path, n_frames: int, seed: int = 1) -> tuple[xr.DataAr
     return xr.open_zarr(folder / "frames.zarr", consolidated=False)["frames"], truth.load()
 
 
+def tone_frames(folder: Path, n_frames: int, seed: int = 1) -> tuple[xr.DataArray, xr.DataArray]:
+    """Spectra of 513 bins of two tones in noise, whose pitches wander by themselves, as lazy features; the pitches."""
+    rng, rate, hop = np.random.default_rng(seed), 8000.0, 256
+    steps = rng.normal(size=(n_frames + 4, 2)) * 0.02
+    places = np.abs(np.mod(steps.cumsum(axis=0), 2.0) - 1.0)  # between walls
+    pitches = [400.0, 1600.0] + places * [800.0, 1600.0]
+    phase = np.repeat(pitches, hop, axis=0).cumsum(axis=0) * (2 * np.pi / rate)
+    samples = np.sin(phase).sum(axis=1) + 0.3 * rng.normal(size=len(phase))
+    recording = xr.Dataset({"recording": ("time", samples.astype(np.float32))}, attrs={"sampling_rate": rate})
+    recording.chunk(time=2**20).to_zarr(folder / "tones.zarr", consolidated=False)
+    frames = mo.stft(mo.open_recording(folder / "tones.zarr"), frame=1024, hop=hop)[:n_frames]
+    truth = xr.DataArray(pitches[:n_frames], dims=("frame", "component"), coords={"component": ["low", "high"]})
+    return frames, truth
+
+
 def peak_rss() -> int:
     """Largest resident memory of this process so far, bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
