@@ -405,30 +405,36 @@ def _window_tile(rows: WindowBlock, columns: WindowBlock) -> Array:
 def _window_side(rows: WindowBlock, columns: WindowBlock) -> Array:
     """``sign_i |A_i (W_i z_j - W_i z_i)|^2`` from one Gram tile that all windows share.
 
-    Neighbours' windows overlap: a few are multiplied together, as one band of mixing matrices.
+    Neighbours' windows overlap: a few are multiplied together, as one band of mixing matrices. The frames' own
+    images are subtracted in the same product: the Gram row past the band lends its place to a row of ones.
     """
     m, r, _ = rows.mixing.shape
-    gram = rows.halo @ columns.halo[columns.rows].T
-    n = gram.shape[1]
+    h, n = len(rows.halo), len(columns.rows)
+    gram = np.empty((h + 1, n), rows.halo.dtype)
+    np.matmul(rows.halo, columns.halo[columns.rows].T, out=gram[:h])
     tile = np.empty((m, n), gram.dtype)
     buffer = np.empty((_BAND * r, n), gram.dtype)
     for first in range(0, m, _BAND):
         some = slice(first, min(first + _BAND, m))
-        band, low = _band(rows.mixing[some], rows.starts[some])
-        images = np.matmul(band, gram[low : low + band.shape[1]], out=buffer[: len(band)]).reshape(-1, r, n)
-        images -= rows.images[some, :, None]
+        band, low = _band(rows.mixing[some], rows.starts[some], rows.images[some])
+        past = low + band.shape[1] - 1
+        lent = gram[past].copy()
+        gram[past] = 1
+        images = np.matmul(band, gram[low : past + 1], out=buffer[: len(band)]).reshape(-1, r, n)
+        gram[past] = lent
         np.einsum("irn,irn->in", images, images, out=tile[some])
     tile *= rows.signs[:, None]
     return tile
 
 
-def _band(mixing: Array, starts: Integers) -> tuple[Array, int]:
-    """Mixing matrices of a few frames (k r, rows of the halo) side by side, and the first such row."""
+def _band(mixing: Array, starts: Integers, images: Array) -> tuple[Array, int]:
+    """Mixing matrices of a few frames (k r, rows of the halo + 1) side by side, less the images; the first such row."""
     k, r, window = mixing.shape
     low = int(starts.min())
-    band = np.zeros((k, r, int(starts.max()) + window - low), mixing.dtype)
+    band = np.zeros((k, r, int(starts.max()) + window - low + 1), mixing.dtype)
     for number, start in enumerate(starts - low):
         band[number, :, start : start + window] = mixing[number]
+    band[:, :, -1] = -images
     return band.reshape(k * r, -1), low
 
 
