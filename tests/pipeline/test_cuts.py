@@ -104,3 +104,12 @@ def test_panels__are_no_larger_than_a_task_may_hold(n_blocks, tile_bytes):
     dealt = cuts.panels(n_blocks, tile_bytes)
     assert max(len(panel.tiles) for panel in dealt) * tile_bytes <= cuts.PANEL_BYTES
     assert len(dealt) > 1
+
+
+@pytest.mark.parametrize(("n_blocks", "tile_bytes"), [(10, 2**24), (49, 2**24), (16, 2**20)])
+def test_panels__large_ones_are_first_and_the_last_are_short(n_blocks, tile_bytes):
+    sizes = [len(panel.tiles) for panel in cuts.panels(n_blocks, tile_bytes)]
+    groups = [len(group) for group in cuts.panel_groups(n_blocks, tile_bytes)]
+    n_between = len(groups) * (len(groups) - 1) // 2
+    assert min(sizes[:n_between]) > max(sizes[n_between:])
+    assert sizes[-len(groups) :] == groups

@@ -3,8 +3,10 @@
 import os
 import subprocess
 import sys
+from typing import NamedTuple
 
 import dask
+import dask.array as da
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
@@ -55,6 +57,54 @@ def test_task_and_compute__arrays_arrive_aligned_wherever_they_come_from():
         assert graph.compute([graph.task(is_aligned, shifted)]) == [True]
         (found,) = graph.compute([dask.delayed(misaligned)(np.arange(5.0))])
     assert found.flags.aligned
+
+
+class Pair(NamedTuple):
+    left: object
+    right: object
+
+
+def flat(value):
+    """Numbers of nested lists and tuples, with the types around them."""
+    if isinstance(value, list | tuple):
+        return type(value).__name__, [flat(part) for part in value]
+    return value
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+def test_task__finds_what_is_delayed_in_lists_and_tuples(scheduler):
+    one, two, three = (graph.task(double, k) for k in (0.5, 1, 1.5))
+    given = [one, (two, Pair([three], "x")), [], 4], Pair(one, (one,))
+    with dask.config.set(scheduler=scheduler):
+        (found,) = graph.compute([graph.task(flat, *given[:1])])
+        (pair,) = graph.compute([graph.task(flat, given[1])])
+    assert found == flat([1.0, (2, Pair([3.0], "x")), [], 4])
+    assert pair == flat(Pair(1.0, (1.0,)))
+
+
+def test_task__takes_parts_of_arrays_and_gives_several_values():
+    lazy = da.arange(6, chunks=3)
+    with dask.config.set(scheduler="synchronous"):
+        low, high = graph.task(divmod, graph.task(np.sum, lazy), 4, outputs=2)
+        assert graph.compute([low, high]) == [3, 3]
+
+
+RAN = []
+
+
+def note(number):
+    RAN.append(number)
+
+
+def test_in_order_of__small_numbers_are_run_first():
+    RAN.clear()
+    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None):
+        items = []
+        for number in (3, 0, 4, 1, 2):
+            with graph.in_order_of(number):
+                items.append(graph.task(note, number))
+        graph.compute(items)
+    assert RAN == [0, 1, 2, 3, 4]
 
 
 def test_task__is_known_by_the_name_of_its_function():

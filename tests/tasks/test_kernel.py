@@ -171,12 +171,12 @@ def test_squared_distances__one_feature_by_hand(form):
     assert_allclose(kernel.squared_distances(block, block), [[0, 2, 8], [2, 0, 2], [8, 2, 0]], atol=1e-14)
 
 
+@pytest.mark.parametrize("chosen", [np.array([3, 4, 29]), slice(5, 8)], ids=["some", "a slice"])
 @pytest.mark.parametrize("form", geometry.FORMS)
-def test_take__is_a_part_of_the_tile(form):
+def test_take__is_a_part_of_the_tile(form, chosen):
     rng = np.random.default_rng(4)
     slab = Slab(smooth_motion(rng, 30, 6), np.arange(30), np.clip(np.arange(30) - 4, 0, 22), None)
     block = build_block(slab, Metric(8, PseudoInverse()), form)
-    chosen = np.array([3, 4, 29])
     part = kernel.take(block, chosen)
     assert (kernel.n_frames(block), kernel.n_frames(part)) == (30, 3)
     whole = kernel.squared_distances(block, block)

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from manifold_observer.tasks import kernel, panel
+from manifold_observer.tasks import geometry, kernel, panel
+from manifold_observer.tasks.covariance import PseudoInverse
 from manifold_observer.tasks.kernel import Scale
 from reference import dense
 from strategies import chunkings, generators, smooth_motion, spans, spd
@@ -114,6 +115,25 @@ def test_fused_product__is_the_dense_product(dtype, local, drawn, width):
     assert found.dtype == np.float64
     size = np.abs(whole) @ np.abs(x)
     assert (np.abs(found - expected) <= WITHIN[dtype] * size.max()).all()
+
+
+@pytest.mark.parametrize("local", [False, True], ids=["one scale", "local scales"])
+@pytest.mark.parametrize("form", geometry.FORMS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 13])
+def test_fused_product__a_tile_on_the_diagonal_may_be_cut(monkeypatch, dtype, form, local, n):
+    rng = np.random.default_rng(n)
+    frames = smooth_motion(rng, n + 6, 3)
+    frames -= frames.mean(axis=0)
+    slab = geometry.Slab(frames, np.arange(n) + 2, np.arange(n), None)  # windows of seven, halo on both sides
+    block = geometry.build_block(slab, geometry.Metric(7, PseudoInverse()), form, dtype)
+    epsilon = 2 * float(np.median(kernel.squared_distances(block, block))) + 1
+    scale = Scale(epsilon, epsilon * rng.uniform(0.5, 2, n) if local else None)
+    whole = kernel.kernel_tile(block, block, *scale.of(0, 0, block, block), on_diagonal=True).astype(np.float64)
+    monkeypatch.setattr(panel, "DIAGONAL_FRAMES", 2)
+    x = rng.normal(size=(n, 2))
+    found = panel.fused_product([block], [(0, 0)], [(0, 0)], scale, x)
+    assert_allclose(found, whole @ x, rtol=0, atol=WITHIN[dtype] * np.abs(x).sum(axis=0).max())
 
 
 @given(PRODUCTS)
