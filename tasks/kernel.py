@@ -121,7 +121,7 @@ def astype(block: Block, dtype: DTypeLike) -> Block:
 
 
 def take(block: Block, chosen: Integers | slice) -> Block:
-    """The chosen frames of a block; those of a slice are not copied."""
+    """The chosen frames of a block; of a slice only the halo of a window block is copied."""
     if isinstance(block, WindowBlock):
         return _take_windows(block, chosen)
     return type(block)(*(part[chosen] for part in block))

@@ -106,7 +106,7 @@ def test_embed__one_worker_two_workers_and_one_that_dies_give_the_same(few_landm
     options = {**OPTIONS, "tile": 64, "precision": "float64", "residual_tolerance": 1e-9}
     frames = FRAMES.chunk(frame=50)
     made = {}
-    with local_cluster(1) as cluster, Client(cluster) as client:
+    with local_cluster(1) as cluster, Client(cluster, direct_to_workers=True) as client:  # as connect has it
         for n_workers in (1, 2):
             cluster.scale(n_workers)
             client.wait_for_workers(n_workers, timeout=60)
