@@ -19,7 +19,7 @@ from dask.callbacks import Callback
 from dask.delayed import Delayed
 from threadpoolctl import threadpool_limits
 
-from manifold_observer.tasks.arrays import aligned
+from manifold_observer.tasks.arrays import aligned, like
 
 # Tasks in hand for each thread of a cluster where they are given out in turn: one runs, the next has its frames.
 _IN_HAND = 2
@@ -72,7 +72,7 @@ class _Call:
 def _with_places(value: Any, inputs: list[Any]) -> Any:
     """A value with places for what is delayed in it, which is added to the inputs."""
     if isinstance(value, list | tuple):
-        return _like(value, [_with_places(part, inputs) for part in value])
+        return like(value, [_with_places(part, inputs) for part in value])
     if not hasattr(type(value), "__dask_graph__"):  # dask.is_dask_collection costs a millisecond
         return value
     inputs.append(value)
@@ -84,13 +84,8 @@ def _filled(value: Any, inputs: Sequence[Any]) -> Any:
     if isinstance(value, _Place):
         return inputs[value.number]
     if isinstance(value, list | tuple):
-        return _like(value, [_filled(part, inputs) for part in value])
+        return like(value, [_filled(part, inputs) for part in value])
     return value
-
-
-def _like(value: Any, parts: list[Any]) -> Any:
-    """Parts as a list or tuple of the same type; named tuples take them one by one."""
-    return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
 
 
 def persist(items: Sequence[Delayed], stage: str, progress: Progress = silent) -> list[Delayed]:
@@ -228,7 +223,7 @@ def _in_turn(items: Iterable[Delayed]) -> Iterator[tuple[int, Delayed, Any]]:
     from distributed import as_completed, default_client, futures_of  # noqa: PLC0415
 
     waiting = enumerate(items)
-    in_hand: dict[Any, tuple[int, Delayed, Any]] = {}
+    in_hand: dict[Any, tuple[int, Delayed]] = {}
     running = as_completed([], raise_errors=False)
 
     def fill_up() -> None:
@@ -237,16 +232,16 @@ def _in_turn(items: Iterable[Delayed]) -> Iterator[tuple[int, Delayed, Any]]:
             with _large_graphs():
                 (made,) = dask.persist(item)
             (future,) = futures_of(made)
-            in_hand[future.key] = number, made, future
+            in_hand[future.key] = number, made
             running.add(future)
 
     fill_up()
     for future in running:
         if future.status == "error":
             raise future.exception()
-        done = in_hand.pop(future.key)
+        number, made = in_hand.pop(future.key)
         fill_up()
-        yield done
+        yield number, made, future
 
 
 def _large_graphs() -> AbstractContextManager[Any]:

@@ -53,4 +53,15 @@ def aligned(value: Any) -> Any:
     parts = [aligned(part) for part in value]
     if all(part is own for part, own in zip(parts, value, strict=True)):
         return value
+    return like(value, parts)
+
+
+def like(value: Any, parts: list[Any]) -> Any:
+    """Parts as a list or tuple of the same type; named tuples take them one by one.
+
+    Examples
+    --------
+    >>> like((1, 2), [3, 4])
+    (3, 4)
+    """
     return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)

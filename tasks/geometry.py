@@ -132,11 +132,23 @@ def cost(form: str, n_features: int, rank: int, window: int) -> int:
     The factor and window forms also subtract, square and add up each of their 2 r intermediate numbers:
     about 60 multiplications' worth, as measured for 20 <= p <= 513. What is far behind need not be timed.
     """
+    reduced = 0 if form == "quadratic" else 2 * rank * _REDUCTION
+    return multiplications(form, n_features, rank, window) + reduced
+
+
+def multiplications(form: str, n_features: int, rank: int, window: int) -> int:
+    """Multiplications a pair of frames: quadratic 2 q, factor 2 p r, window p + 2 w r.
+
+    Examples
+    --------
+    >>> [multiplications(form, 513, 20, 21) for form in FORMS]
+    [264710, 20520, 1353]
+    """
     if form == "quadratic":
         return (n_features + 1) * (n_features + 2)
     if form == "factor":
-        return 2 * rank * (n_features + _REDUCTION)
-    return n_features + 2 * rank * (window + _REDUCTION)
+        return 2 * rank * n_features
+    return n_features + 2 * rank * window
 
 
 def _seconds(rows: kernel.Block, columns: kernel.Block) -> float:

@@ -1,7 +1,7 @@
 """Exact modes of many frames with recomputed tiles: passes, residuals, memory, and time against the machine's sgemm.
 
-The ideal pass is what the workers' sgemm rate of the same run predicts for the multiplications a pair of frames:
-2 q in the quadratic form, p + 2 w r in the window form. ``--features tones`` has spectra of 513 bins.
+The ideal pass is what the workers' sgemm rate of the same run predicts for the multiplications of the form that was
+chosen. ``--features tones`` has spectra of 513 bins.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from measure import peaks, sgemm_rate_of_workers, sphere_frames, tone_frames
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.cluster import connect
+from manifold_observer.tasks import geometry
 
 FRAMES = {"sphere": sphere_frames, "tones": tone_frames}
 
@@ -39,8 +40,8 @@ def run(n_frames: int, n_workers: int, options: dict[str, Any], features: str = 
             score = mo.scores({"observer": state}, truth).correlation
     p = frames.sizes["feature"]
     window = int(embedding.attrs["window"])
-    multiplications = {"quadratic": (p + 1) * (p + 2), "window": p + 2 * window * (window - 1)}
-    ideal = n_frames**2 / 2 * 2 * multiplications[embedding.attrs["form"]] / rate
+    multiplications = geometry.multiplications(embedding.attrs["form"], p, min(p, window - 1), window)
+    ideal = n_frames**2 / 2 * 2 * multiplications / rate
     return {
         "n_frames": n_frames,
         "n_features": p,
