@@ -332,7 +332,7 @@ def _extended(
         own = _own_scales(embedding, block, known, one_sided, n_references)
         shares = [task(extension.shares, block, part, epsilon, own, one_sided) for part in known.parts]
         made.append(task(extension.finish, shares, divisors, factor, below))
-    found = compute(persist(made, "extend", progress))
+    found = compute(made, "extend", progress)
     return Extended(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
 

@@ -125,11 +125,11 @@ def compute(items: Sequence[Any], stage: str = "", progress: Progress = silent) 
     Parameters
     ----------
     items
-        Delayed values or Dask arrays.
+        Delayed values; Dask arrays too, where nobody watches the progress.
     stage
         Name of the stage, for the progress.
     progress
-        Called when all are done.
+        Called as parts are done.
 
     Returns
     -------
@@ -140,10 +140,20 @@ def compute(items: Sequence[Any], stage: str = "", progress: Progress = silent) 
     Exception
         Whatever a task raised.
     """
+    if progress is not silent:
+        return _fetched(persist(items, stage, progress))
     with _large_graphs():
-        values = [aligned(value) for value in dask.compute(*items)]
-    progress(stage, len(items), len(items))
-    return values
+        return [aligned(value) for value in dask.compute(*items)]
+
+
+def _fetched(kept: Sequence[Delayed]) -> list[Any]:
+    """Values that :func:`persist` kept."""
+    if not _has_client():
+        return [aligned(value) for value in dask.compute(*kept)]
+    from distributed import default_client, futures_of  # noqa: PLC0415
+
+    futures = [future for item in kept for future in futures_of(item)]
+    return [aligned(value) for value in default_client().gather(futures)]
 
 
 def stream(items: Iterable[Delayed], total: int, stage: str, progress: Progress = silent) -> Iterator[Any]:

@@ -21,7 +21,7 @@ from manifold_observer.tasks.kernel import Scale
 
 from .config import EmbedConfig
 from .cuts import EXACT_MEDIAN_FRAMES, PanelPlan, Span, panels
-from .graph import Progress, compute, in_order_of, persist, silent, task
+from .graph import Progress, compute, in_order_of, persist, task
 
 Floats = NDArray[np.float64]
 Tile = NDArray[np.floating]
@@ -131,10 +131,10 @@ def resident_product(tiles: Tiling, distances: list[Delayed], scale: Scale, prog
         for part, plan in zip(distances, tiles.panels, strict=True)
     ]
     kept = persist(made, "kernel", progress)
-    return _product(tiles, lambda number, parts: task(_stored, kept[number], parts))
+    return _product(tiles, lambda number, parts: task(_stored, kept[number], parts), progress)
 
 
-def recomputed_product(tiles: Tiling, scale: Scale, progress: Progress = silent) -> MatMat:
+def recomputed_product(tiles: Tiling, scale: Scale, progress: Progress) -> MatMat:
     """Product with a kernel whose tiles are made anew in every pass."""
 
     def share(number: int, parts: list[Delayed]) -> Delayed:
@@ -145,7 +145,7 @@ def recomputed_product(tiles: Tiling, scale: Scale, progress: Progress = silent)
     return _product(tiles, share, progress)
 
 
-def disk_product(tiles: Tiling, scale: Scale, folder: Path, progress: Progress = silent) -> MatMat:
+def disk_product(tiles: Tiling, scale: Scale, folder: Path, progress: Progress) -> MatMat:
     """Product with a kernel whose tiles lie in files, written in the first pass; all workers see the folder."""
 
     def share(number: int, parts: list[Delayed]) -> Delayed:
@@ -158,10 +158,10 @@ def disk_product(tiles: Tiling, scale: Scale, folder: Path, progress: Progress =
     return _product(tiles, share, progress)
 
 
-def _product(tiles: Tiling, share: Callable[[int, list[Delayed]], Delayed], progress: Progress = silent) -> MatMat:
+def _product(tiles: Tiling, share: Callable[[int, list[Delayed]], Delayed], progress: Progress) -> MatMat:
     """Sum the panels' shares in the order of the panels, wherever and whenever they were made.
 
-    Vectors travel in the precision of the tiles that they meet, sums come back in float64.
+    Vectors and the panels' sums travel in the precision of the tiles; sums are taken in float64.
     """
 
     def matmat(x: Floats) -> Floats:
@@ -265,22 +265,25 @@ def _affinities(distances: Panel, how: Scale) -> Panel:
 
 def _stored(part: Panel, x: list[Floats]) -> Floats:
     """One panel's share of a product, from its tiles."""
-    return panel.stored_product(part.tiles, part.spans, np.concatenate(x))
+    own = np.concatenate(x)
+    return panel.stored_product(part.tiles, part.spans, own).astype(own.dtype, copy=False)
 
 
 def _fused(
     blocks: list[kernel.Block], places: tuple[Span, ...], corners: list[Span], how: Scale, x: list[Floats]
 ) -> Floats:
     """One panel's share of a product, its tiles made on the way."""
-    return panel.fused_product(blocks, places, corners, how, np.concatenate(x))
+    own = np.concatenate(x)
+    return panel.fused_product(blocks, places, corners, how, own).astype(own.dtype, copy=False)
 
 
 def _from_disk(
     path: str, blocks: list[kernel.Block], places: tuple[Span, ...], corners: list[Span], how: Scale, x: list[Floats]
 ) -> Floats:
     """One panel's share of a product, its tiles from a file that is made where it is missing."""
+    own = np.concatenate(x)
     tiles = tilefile.read_or_make(path, blocks, places, corners, how)
-    return panel.stored_product(tiles, corners, np.concatenate(x))
+    return panel.stored_product(tiles, corners, own).astype(own.dtype, copy=False)
 
 
 def _nearest(part: Panel, n: int, k: int) -> Floats:

@@ -24,6 +24,8 @@ _SHARES = {
     "observer": 5,
     "scores": 5,
 }
+# Passes of an eigensolve, until the first one tells how fast the residual falls.
+_USUAL_PASSES = 5
 _UNITS = 1000
 
 
@@ -46,6 +48,7 @@ class Stages:
         self._terminal = terminal if terminal is not None and terminal.isatty() else None
         self._bar: Any = None
         self._within: dict[str, float] = {}
+        self._passes = (0, _USUAL_PASSES)
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
@@ -73,11 +76,24 @@ class Stages:
                 self._bar = None
 
     def report(self, stage: str, done: int, total: int) -> None:
-        """Move the bar; a stage that was skipped counts as done when a later one begins."""
+        """Move the bar; a stage that was skipped counts as done when a later one begins.
+
+        A ``"pass"`` over the kernel is a part of the eigensolve, and some panels are a part of the pass.
+        """
+        if stage == "eigensolve":
+            self._passes = (done, total)
+        share = done / max(total, 1)
+        if stage == "pass":
+            passes, expected = self._passes
+            stage, share = "eigensolve", (passes + share) / max(expected, passes + 1)
+        self._move(stage, share)
+
+    def _move(self, stage: str, within: float) -> None:
+        """Show that so much of a stage is done."""
         bar = self._bar
         if bar is None or stage not in _SHARES:
             return
-        self._within[stage] = max(self._within.get(stage, 0.0), done / max(total, 1))
+        self._within[stage] = max(self._within.get(stage, 0.0), within)
         order = list(_SHARES)
         before = sum(_SHARES[name] for name in order[: order.index(stage)])
         share = before + _SHARES[stage] * min(self._within[stage], 1.0)

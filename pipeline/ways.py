@@ -148,10 +148,10 @@ def _product(home: str, tiles: Tiling, distances: list[Delayed], scale: Scale, p
     elif home == "resident":
         yield resident_product(tiles, distances, scale, progress)
     elif home == "recomputed":
-        yield recomputed_product(tiles, scale)
+        yield recomputed_product(tiles, scale, progress)
     else:
         with tempfile.TemporaryDirectory(prefix="manifold-observer-tiles-") as folder:
-            yield disk_product(tiles, scale, Path(folder))
+            yield disk_product(tiles, scale, Path(folder), progress)
 
 
 def _landmarks(problem: Problem) -> Landmarked:

@@ -22,13 +22,13 @@ DIAGONAL_FRAMES = 256
 """Frames on the side of the tiles on the diagonal that a fused product computes whole."""
 
 
-def symmetric_product(tiles: Sequence[Array], spans: Sequence[Span], x: Floats) -> Floats:
+def stored_product(tiles: Sequence[Array], spans: Sequence[Span], x: Floats) -> Floats:
     """What the tiles of one panel add to the product of the whole matrix with ``x``.
 
     Parameters
     ----------
     tiles
-        Tiles of the upper triangle, each (m, n), in any precision.
+        Tiles of the upper triangle, each (m, n), in one precision or another.
     spans
         First row and first column of each.
     x
@@ -36,36 +36,21 @@ def symmetric_product(tiles: Sequence[Array], spans: Sequence[Span], x: Floats) 
 
     Returns
     -------
-    Shape (n_frames, b), accumulated in float64.
+    Shape (n_frames, b), float64. Tiles in single precision are multiplied in it, a few rows at a time, so that
+    only short sums are single; those are added up in float64. Relative error about 5e-7, as much as the
+    storage itself costs, in a third of the time.
 
     Notes
     -----
-    4 m n b operations for a tile off the diagonal; a float64 copy of a few rows at a time.
+    4 m n b operations for a tile off the diagonal.
 
     Examples
     --------
     The matrix [[1, 2], [2, 3]] as three tiles, times (1, 10):
 
     >>> tiles = [np.array([[1.0]]), np.array([[2.0]]), np.array([[3.0]])]
-    >>> symmetric_product(tiles, [(0, 0), (0, 1), (1, 1)], np.array([[1.0], [10.0]])).ravel()
+    >>> stored_product(tiles, [(0, 0), (0, 1), (1, 1)], np.array([[1.0], [10.0]])).ravel()
     array([21., 32.])
-    """
-    y = np.zeros(x.shape)
-    for tile, (row, column) in zip(tiles, spans, strict=True):
-        _add_product(y, tile, row, column, x)
-    return y
-
-
-def stored_product(tiles: Sequence[Array], spans: Sequence[Span], x: Floats) -> Floats:
-    """As :func:`symmetric_product`, for affinities: what is stored in single precision is multiplied in it.
-
-    A few rows at a time, so that only short sums are single; those are added up in float64. Relative error
-    about 5e-7, as much as the storage itself costs, in a third of the time.
-
-    Examples
-    --------
-    >>> stored_product([np.ones((1, 1), np.float32)], [(0, 1)], np.array([[1.0], [10.0]])).ravel()
-    array([10.,  1.])
     """
     y = np.zeros(x.shape)
     for tile, (row, column) in zip(tiles, spans, strict=True):

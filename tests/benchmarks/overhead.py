@@ -74,7 +74,7 @@ def engine_pass(client: Client, frames: Any, epsilon: float) -> Callable[[], flo
         metric, axes = geometry.Metric(WINDOW, pseudo_inverse(config, total)), moments.span_axes(total)
         spans = blocks(rows.n_frames, tile_size(rows.n_frames))
         made: list[Delayed] = make_blocks(rows, metric, axes, spans, "quadratic", "float32", silent)
-        product = recomputed_product(tiling(made, spans, "float32"), kernel.Scale(epsilon))
+        product = recomputed_product(tiling(made, spans, "float32"), kernel.Scale(epsilon), silent)
     x = lanczos.random_block(rows.n_frames, WIDTH, seed=0)
 
     def once() -> float:

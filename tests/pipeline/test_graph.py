@@ -29,7 +29,8 @@ def test_compute__gives_values_in_their_order(scheduler):
     with dask.config.set(scheduler=scheduler):
         values = graph.compute([graph.task(double, k) for k in range(5)], "mine", lambda *step: seen.append(step))
     assert values == [0, 2, 4, 6, 8]
-    assert seen[-1] == ("mine", 5, 5)
+    assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
+    assert (seen[0], seen[-1]) == (("mine", 0, 5), ("mine", 5, 5))
 
 
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
@@ -117,7 +118,7 @@ def test_errors__are_raised_as_they_were(run):
         run([graph.task(fail, 3)])
 
 
-# ------------------------------------------------------------------------------------------------ in turn
+# --------------------------------------------------------------------------------------- on a cluster, in turn
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +142,14 @@ def test_stream__gives_values_in_their_order_without_a_cluster():
     assert values == [0, 2, 4, 6, 8]
     assert seen[0] == ("mine", 0, 5)
     assert seen[-1] == ("mine", 5, 5)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_compute__watched_or_not_a_cluster_gives_the_same():
+    items = [graph.task(double, graph.task(double, k)) for k in range(7)]
+    seen = []
+    assert graph.compute(items, "mine", lambda *step: seen.append(step)) == graph.compute(items)
+    assert set(seen) == {("mine", done, 7) for done in range(8)}
 
 
 @pytest.mark.usefixtures("two_threads")

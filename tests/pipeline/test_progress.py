@@ -51,6 +51,24 @@ def test_bar__names_the_stage_and_the_remaining_time():
     assert "100%" in text
 
 
+def test_bar__moves_within_a_pass():
+    stages = Stages(Terminal())
+    seen = []
+    with stages.bar():
+        for stage, done, total in [
+            ("eigensolve", 1, 4),
+            ("pass", 1, 4),
+            ("pass", 3, 4),
+            ("eigensolve", 2, 3),
+            ("pass", 1, 2),
+            ("eigensolve", 3, 3),
+            ("pass", 1, 2),  # one more than was expected
+        ]:
+            stages.report(stage, done, total)
+            seen.append(stages._within["eigensolve"])
+    assert seen == pytest.approx([1 / 4, 5 / 16, 7 / 16, 2 / 3, 5 / 6, 1, 1])
+
+
 def test_bar__never_moves_backwards_or_past_its_end():
     stages = Stages(Terminal())
     seen = []

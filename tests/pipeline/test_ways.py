@@ -84,8 +84,8 @@ def test_embed__tiles_on_disk_are_gone_afterwards(tmp_path, monkeypatch):
     monkeypatch.setattr(ways.tempfile, "tempdir", str(tmp_path))
     seen, made = [], ways.disk_product
 
-    def watching(tiles, scale, folder):
-        matmat = made(tiles, scale, folder)
+    def watching(tiles, scale, folder, progress):
+        matmat = made(tiles, scale, folder, progress)
         return lambda x: (matmat(x), seen.extend(folder.iterdir()))[0]
 
     monkeypatch.setattr(ways, "disk_product", watching)

@@ -31,21 +31,6 @@ def tilings(draw, min_n=1, dtypes=(np.float32, np.float64), distinct=True):
     return matrix, panels
 
 
-@given(tilings(), st.integers(1, 3), generators())
-def test_symmetric_product__panels_add_up_to_the_dense_product(tiling, width, rng):
-    matrix, panels = tiling
-    x = rng.normal(size=(len(matrix), width))
-    total = sum(panel.symmetric_product(*part, x) for part in panels)
-    assert total.dtype == np.float64
-    assert_allclose(total, matrix.astype(np.float64) @ x, atol=1e-12)
-
-
-def test_symmetric_product__sums_of_single_precision_are_double():
-    tile, x = np.full((1, 4096), 0.1, np.float32), np.ones((4097, 1))
-    product = panel.symmetric_product([tile], [(0, 1)], x)
-    assert product[0, 0] == pytest.approx(4096 * float(np.float32(0.1)), rel=1e-14)
-
-
 @given(tilings(min_n=2), st.integers(1, 25))
 def test_nearest__panels_merge_to_the_sorted_rows(tiling, k):
     matrix, panels = tiling
