@@ -11,7 +11,7 @@ and :func:`squared_distances` takes two blocks of one type. Nothing of shape (m,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +23,12 @@ from manifold_observer.tasks.arrays import Array, Floats, Integers
 _SCRATCH_BYTES = 2**20
 # Windows that the window form multiplies together.
 _BAND = 8
+# Numbers of their product that are made at a time: they stay in cache.
+_IMAGE_NUMBERS = 2**16 + 2**14
+# Products of two halos are taken at once where they are at most this share of what the sides need; it takes memory.
+_SHARED = 0.75
+# Columns of a tile that a transpose is added to at a time.
+_COLUMNS = 64
 
 
 class QuadraticBlock(NamedTuple):
@@ -225,7 +231,7 @@ def unclipped_distances(rows: Block, columns: Block, out: Array | None = None) -
         distances = _quadratic_tile(rows, columns, out)
     elif isinstance(rows, FactorBlock) and isinstance(columns, FactorBlock):
         distances = _factor_side(rows, columns)
-        distances += _factor_side(columns, rows).T
+        add_transposed(distances, _factor_side(columns, rows))
         distances *= 0.5
     elif isinstance(rows, WindowBlock) and isinstance(columns, WindowBlock):
         distances = _window_tile(rows, columns)
@@ -392,39 +398,95 @@ def _factor_side(rows: FactorBlock, columns: FactorBlock) -> Array:
 
 def _window_tile(rows: WindowBlock, columns: WindowBlock) -> Array:
     """Half the sum of both sides; the plain squared distance serves the floors of both."""
-    tile = _window_side(rows, columns)
-    tile += _window_side(columns, rows).T
+    grams = _grams(rows, columns)
+    gram = next(grams)
+    tile = _window_side(rows, gram)
     if rows.floor.any() or columns.floor.any():
         z_rows, z_columns = rows.halo[rows.rows], columns.halo[columns.rows]
-        plain = np.square(z_rows).sum(1)[:, None] + np.square(z_columns).sum(1) - 2 * (z_rows @ z_columns.T)
+        plain = np.square(z_rows).sum(1)[:, None] + np.square(z_columns).sum(1) - 2 * gram[rows.rows]
         tile += plain * (rows.floor[:, None] + columns.floor)
+    del gram  # of frames far apart it holds many times the tile
+    add_transposed(tile, _window_side(columns, next(grams)))
     tile *= 0.5
     return tile
 
 
-def _window_side(rows: WindowBlock, columns: WindowBlock) -> Array:
-    """``sign_i |A_i (W_i z_j - W_i z_i)|^2`` from one Gram tile that all windows share.
+def _grams(rows: WindowBlock, columns: WindowBlock) -> Iterator[Array]:
+    """Products of the row halo with the column frames, then the other way round; a row to spare in each.
+
+    Where most rows of the halos are frames, all their products are taken at once, which halves the work.
+    """
+    h, k, m, n = len(rows.halo), len(columns.halo), len(rows.rows), len(columns.rows)
+    if h * k > _SHARED * (h * n + m * k):
+        yield _gram(rows.halo, columns.halo[columns.rows])
+        yield _gram(columns.halo, rows.halo[rows.rows])
+        return
+    gram = _gram(rows.halo, columns.halo)
+    yield _columns(gram, columns.rows)
+    back = np.zeros((k + 1, m), gram.dtype)
+    add_transposed(back[:k], _columns(gram.T, rows.rows).T)
+    del gram
+    yield back
+
+
+def _gram(left: Array, right: Array) -> Array:
+    """Inner products of all rows, and one row more for :func:`_window_side`."""
+    gram = np.empty((len(left) + 1, len(right)), left.dtype)
+    np.matmul(left, right.T, out=gram[:-1])
+    return gram
+
+
+def _columns(gram: Array, chosen: Integers) -> Array:
+    """Some columns; those that follow each other are not copied."""
+    first = int(chosen[0])
+    if np.array_equal(chosen, np.arange(first, first + len(chosen))):
+        return gram[:, first : first + len(chosen)]
+    return np.take(gram, chosen, axis=1)
+
+
+def add_transposed(tile: Array, other: Array) -> None:
+    """Add the transpose of ``other`` (n, m) to a tile (m, n), some columns at a time.
+
+    NumPy walks along the rows of one of the two and jumps from row to row of the other: whole, that costs three
+    times as much.
+    """
+    for first in range(0, len(other), _COLUMNS):
+        tile[:, first : first + _COLUMNS] += other[first : first + _COLUMNS].T
+
+
+def _window_side(rows: WindowBlock, gram: Array) -> Array:
+    """``sign_i |A_i (W_i z_j - W_i z_i)|^2`` from one Gram tile that all windows share; its last row is lent.
 
     Neighbours' windows overlap: a few are multiplied together, as one band of mixing matrices. The frames' own
     images are subtracted in the same product: the Gram row past the band lends its place to a row of ones.
     """
-    m, r, _ = rows.mixing.shape
-    h, n = len(rows.halo), len(columns.rows)
-    gram = np.empty((h + 1, n), rows.halo.dtype)
-    np.matmul(rows.halo, columns.halo[columns.rows].T, out=gram[:h])
-    tile = np.empty((m, n), gram.dtype)
-    buffer = np.empty((_BAND * r, n), gram.dtype)
-    for first in range(0, m, _BAND):
-        some = slice(first, min(first + _BAND, m))
+    n, r = gram.shape[1], rows.mixing.shape[1]
+    tile = np.empty((len(rows.rows), n), gram.dtype)
+    buffer = np.empty(max(_IMAGE_NUMBERS, _BAND * r), gram.dtype)
+    for some in _bands(rows.starts, rows.mixing.shape[2]):
         band, low = _band(rows.mixing[some], rows.starts[some], rows.images[some])
         past = low + band.shape[1] - 1
         lent = gram[past].copy()
         gram[past] = 1
-        images = np.matmul(band, gram[low : past + 1], out=buffer[: len(band)]).reshape(-1, r, n)
+        step = len(buffer) // len(band)
+        for first in range(0, n, step):
+            strip = gram[low : past + 1, first : first + step]
+            width = strip.shape[1]
+            images = np.matmul(band, strip, out=buffer[: len(band) * width].reshape(-1, width)).reshape(-1, r, width)
+            np.einsum("irn,irn->in", images, images, out=tile[some, first : first + step])
         gram[past] = lent
-        np.einsum("irn,irn->in", images, images, out=tile[some])
     tile *= rows.signs[:, None]
     return tile
+
+
+def _bands(starts: Integers, window: int) -> Iterator[slice]:
+    """Frames that follow each other and whose windows overlap, some at a time; a frame far from others alone."""
+    first = 0
+    for frame in range(1, len(starts)):
+        if frame - first == _BAND or abs(starts[frame] - starts[first]) >= window:
+            yield slice(first, frame)
+            first = frame
+    yield slice(first, len(starts))
 
 
 def _band(mixing: Array, starts: Integers, images: Array) -> tuple[Array, int]:

@@ -172,15 +172,24 @@ def test_squared_distances__one_feature_by_hand(form):
 
 
 @pytest.mark.parametrize("chosen", [np.array([3, 4, 29]), slice(5, 8)], ids=["some", "a slice"])
+@pytest.mark.parametrize("ridge", [0.0, 0.1])
+@pytest.mark.parametrize("shared", [0, 0.75, np.inf])
 @pytest.mark.parametrize("form", geometry.FORMS)
-def test_take__is_a_part_of_the_tile(form, chosen):
+def test_take__is_a_part_of_the_tile(monkeypatch, form, shared, ridge, chosen):
+    monkeypatch.setattr(kernel, "_SHARED", shared)
+    # In the window form frames far apart bring a halo each, those that follow each other share one.
     rng = np.random.default_rng(4)
     slab = Slab(smooth_motion(rng, 30, 6), np.arange(30), np.clip(np.arange(30) - 4, 0, 22), None)
-    block = build_block(slab, Metric(8, PseudoInverse()), form)
+    block = build_block(slab, Metric(8, PseudoInverse(regularization=ridge)), form)
     part = kernel.take(block, chosen)
     assert (kernel.n_frames(block), kernel.n_frames(part)) == (30, 3)
     whole = kernel.squared_distances(block, block)
-    assert_allclose(kernel.squared_distances(part, block), whole[chosen], atol=1e-10 * whole.max())
+    for rows, columns, expected in (
+        (part, block, whole[chosen]),
+        (block, part, whole[:, chosen]),
+        (part, part, whole[chosen][:, chosen]),
+    ):
+        assert_allclose(kernel.squared_distances(rows, columns), expected, atol=1e-10 * whole.max())
 
 
 def test_squared_distances__scratch_steps_do_not_show(monkeypatch):
@@ -188,7 +197,8 @@ def test_squared_distances__scratch_steps_do_not_show(monkeypatch):
     slab = Slab(smooth_motion(rng, 30, 9), np.arange(30), np.clip(np.arange(30) - 4, 0, 22), None)
     blocks = [build_block(slab, Metric(8, PseudoInverse()), form) for form in ("factor", "window")]
     before = [kernel.squared_distances(block, block) for block in blocks]
-    monkeypatch.setattr(kernel, "_SCRATCH_BYTES", 1)
+    for steps in ("_SCRATCH_BYTES", "_BAND", "_IMAGE_NUMBERS", "_COLUMNS"):
+        monkeypatch.setattr(kernel, steps, 1)
     for block, tile in zip(blocks, before, strict=True):
         assert_allclose(kernel.squared_distances(block, block), tile, rtol=1e-10, atol=1e-10)
 
