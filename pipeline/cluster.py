@@ -15,11 +15,13 @@ from threadpoolctl import threadpool_limits
 _CONNECT_SECONDS = 20
 # Settings of the cluster that this module starts. Dask's profiler doubles the cost of small tasks, its malloc
 # settings give every tile fresh pages from the system, which costs a sixth of a pass, and five processes that look
-# at their clocks every 20 ms take a tenth of a core.
+# at their clocks every 20 ms take a tenth of a core. Tasks are stolen once a second, most of a pass. A worker
+# that is away when 15 s have passed since it was lost an earlier time would never be started again.
 _SETTINGS = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "500ms",
     "distributed.scheduler.work-stealing-interval": "50ms",
+    "distributed.deploy.lost-worker-timeout": "10 minutes",
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 2**26,
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 2**25,
 }

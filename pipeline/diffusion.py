@@ -90,7 +90,7 @@ def embed(
         50,000 frames, or as long as resident tiles fit.
     precision
         ``"float32"`` or ``"float64"`` tiles. ``"auto"`` takes float32 where a sampled check finds its
-        error below 2e-5 of the scale. Sums are float64 always.
+        error below 2e-5 of the scale. Sums are taken in float64; a panel's travels in the tiles' precision.
     seed
         Of the start vectors, and of the sample for the scale beyond 8,192 frames.
     epsilon_factor
@@ -127,7 +127,8 @@ def embed(
     checkpoint
         Folder in which every pass over the kernel is kept; the same call goes on from there.
     progress
-        Called with (stage, parts done, parts in all).
+        Called with (stage, parts done, parts in all). Stage ``"eigensolve"`` counts passes; within each,
+        ``"pass"`` counts panels of tiles, unless tiles are local.
 
     Returns
     -------

@@ -148,12 +148,24 @@ def compute(items: Sequence[Any], stage: str = "", progress: Progress = silent) 
 
 def _fetched(kept: Sequence[Delayed]) -> list[Any]:
     """Values that :func:`persist` kept."""
-    if not _has_client():
-        return [aligned(value) for value in dask.compute(*kept)]
-    from distributed import default_client, futures_of  # noqa: PLC0415
+    futures = _futures(kept)
+    if len(futures) < len(kept):  # a local scheduler kept the values themselves
+        return compute(kept)
+    from distributed import default_client  # noqa: PLC0415
 
-    futures = [future for item in kept for future in futures_of(item)]
     return [aligned(value) for value in default_client().gather(futures)]
+
+
+def _futures(kept: Sequence[Delayed]) -> list[Any]:
+    """Futures of items that a cluster keeps, in their order; none where a local scheduler kept the values.
+
+    A Client may be there and not be used: what Dask's settings name as the scheduler comes first.
+    """
+    if not kept or not _has_client():
+        return []
+    from distributed import futures_of  # noqa: PLC0415
+
+    return [future for item in kept for future in futures_of(item)]
 
 
 def stream(items: Iterable[Delayed], total: int, stage: str, progress: Progress = silent) -> Iterator[Any]:
@@ -183,7 +195,7 @@ def stream(items: Iterable[Delayed], total: int, stage: str, progress: Progress 
         Whatever a task raised.
     """
     if not _has_client():
-        yield from compute(persist(list(items), stage, progress))
+        yield from compute(list(items), stage, progress)
         return
     progress(stage, 0, total)
     early: dict[int, Any] = {}
@@ -299,13 +311,18 @@ def _has_client() -> bool:
 
 
 def _wait(kept: Sequence[Delayed], stage: str, progress: Progress) -> None:
-    """Wait for futures of a cluster, reporting each; the first error is raised as it was."""
-    if not _has_client():
+    """Wait for what a cluster keeps, reporting each; the first error is raised as it was, and the rest is given up."""
+    futures = _futures(kept)
+    if not futures:
         return
-    from distributed import as_completed, futures_of  # noqa: PLC0415
+    from distributed import as_completed  # noqa: PLC0415
 
-    futures = futures_of(kept)
-    for done, future in enumerate(as_completed(futures, raise_errors=False), 1):
-        if future.status == "error":
-            raise future.exception()
-        progress(stage, done, len(futures))
+    try:
+        for done, future in enumerate(as_completed(futures, raise_errors=False), 1):
+            if future.status == "error":
+                raise future.exception()
+            progress(stage, done, len(kept))
+    except BaseException:
+        for future in futures:  # a traceback that somebody keeps would keep them running
+            future.release()
+        raise

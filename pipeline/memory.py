@@ -115,7 +115,8 @@ def exact_memory(shape: Shape, home: str, passes: int, n_workers: int) -> Memory
     copies = 2 if keeps and n <= EXACT_MEDIAN_FRAMES else 1
     share = int(_UNEVEN * tile_bytes(n, shape.itemsize) / n_workers)
     kept = copies * (min(share, tile_bytes(n, shape.itemsize)) + 2 * panel) if keeps else 0
-    task = max(shape.making_bytes(side), 3 * tile + (panel if keeps else 0) + 2 * shape.block_bytes(side) + 4 * vectors)
+    tiles = (5 if shape.form == "window" else 3) * tile  # the window form has two Gram tiles beside them
+    task = max(shape.making_bytes(side), tiles + (panel if keeps else 0) + 2 * shape.block_bytes(side) + 4 * vectors)
     worker = _BASE_BYTES + shape.block_bytes(n) + kept + task + 8 * n * shape.n_axes
     krylov = 8 * n * shape.width * (2 * passes + 6)
     gathered = 8 * n * shape.width * (len(groups) + 1)

@@ -25,7 +25,8 @@ _SCRATCH_BYTES = 2**20
 _BAND = 8
 # Numbers of their product that are made at a time: they stay in cache.
 _IMAGE_NUMBERS = 2**16 + 2**14
-# Products of two halos are taken at once where they are at most this share of what the sides need; it takes memory.
+# Products of two halos are taken at once where they are at most this share of what the two sides need apart: both
+# sides' Gram tiles are then there together.
 _SHARED = 0.75
 # Columns of a tile that a transpose is added to at a time.
 _COLUMNS = 64
@@ -211,7 +212,8 @@ def squared_distances(rows: Block, columns: Block, out: Array | None = None) -> 
     Notes
     -----
     Multiplications a pair: 2q in the quadratic form, 2 p r in the factor form, p + 2 w r in the window
-    form. Memory: the tile twice.
+    form. Memory: the tile twice, four times in the window form; for frames far apart, whose windows share no
+    rows, the window form takes the tile times the window.
 
     Examples
     --------
@@ -231,7 +233,7 @@ def unclipped_distances(rows: Block, columns: Block, out: Array | None = None) -
         distances = _quadratic_tile(rows, columns, out)
     elif isinstance(rows, FactorBlock) and isinstance(columns, FactorBlock):
         distances = _factor_side(rows, columns)
-        add_transposed(distances, _factor_side(columns, rows))
+        _add_transposed(distances, _factor_side(columns, rows))
         distances *= 0.5
     elif isinstance(rows, WindowBlock) and isinstance(columns, WindowBlock):
         distances = _window_tile(rows, columns)
@@ -402,13 +404,21 @@ def _window_tile(rows: WindowBlock, columns: WindowBlock) -> Array:
     gram = next(grams)
     tile = _window_side(rows, gram)
     if rows.floor.any() or columns.floor.any():
-        z_rows, z_columns = rows.halo[rows.rows], columns.halo[columns.rows]
-        plain = np.square(z_rows).sum(1)[:, None] + np.square(z_columns).sum(1) - 2 * gram[rows.rows]
-        tile += plain * (rows.floor[:, None] + columns.floor)
+        _add_floors(tile, gram[rows.rows], rows, columns)
     del gram  # of frames far apart it holds many times the tile
-    add_transposed(tile, _window_side(columns, next(grams)))
+    _add_transposed(tile, _window_side(columns, next(grams)))
     tile *= 0.5
     return tile
+
+
+def _add_floors(tile: Array, products: Array, rows: WindowBlock, columns: WindowBlock) -> None:
+    """Add the plain squared distance times the floors of both, from the frames' inner products, which it spends."""
+    plain = np.multiply(products, -2, out=products)
+    plain += np.square(rows.halo[rows.rows]).sum(1)[:, None]
+    plain += np.square(columns.halo[columns.rows]).sum(1)
+    tile += plain * rows.floor[:, None]
+    plain *= columns.floor
+    tile += plain
 
 
 def _grams(rows: WindowBlock, columns: WindowBlock) -> Iterator[Array]:
@@ -424,7 +434,7 @@ def _grams(rows: WindowBlock, columns: WindowBlock) -> Iterator[Array]:
     gram = _gram(rows.halo, columns.halo)
     yield _columns(gram, columns.rows)
     back = np.zeros((k + 1, m), gram.dtype)
-    add_transposed(back[:k], _columns(gram.T, rows.rows).T)
+    _add_transposed(back[:k], _columns(gram.T, rows.rows).T)
     del gram
     yield back
 
@@ -444,7 +454,7 @@ def _columns(gram: Array, chosen: Integers) -> Array:
     return np.take(gram, chosen, axis=1)
 
 
-def add_transposed(tile: Array, other: Array) -> None:
+def _add_transposed(tile: Array, other: Array) -> None:
     """Add the transpose of ``other`` (n, m) to a tile (m, n), some columns at a time.
 
     NumPy walks along the rows of one of the two and jumps from row to row of the other: whole, that costs three
@@ -480,10 +490,10 @@ def _window_side(rows: WindowBlock, gram: Array) -> Array:
 
 
 def _bands(starts: Integers, window: int) -> Iterator[slice]:
-    """Frames that follow each other and whose windows overlap, some at a time; a frame far from others alone."""
-    first = 0
+    """Frames whose windows overlap by half, some at a time; a frame far from others alone."""
+    first, near = 0, max(window // 2, _BAND)
     for frame in range(1, len(starts)):
-        if frame - first == _BAND or abs(starts[frame] - starts[first]) >= window:
+        if frame - first == _BAND or abs(starts[frame] - starts[first]) >= near:
             yield slice(first, frame)
             first = frame
     yield slice(first, len(starts))

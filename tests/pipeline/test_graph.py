@@ -1,5 +1,6 @@
 """Stages run on whatever scheduler there is, and say how far they are."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, default_client
 
 from manifold_observer.pipeline import graph
 from strategies import misaligned
@@ -145,11 +146,26 @@ def test_stream__gives_values_in_their_order_without_a_cluster():
 
 
 @pytest.mark.usefixtures("two_threads")
-def test_compute__watched_or_not_a_cluster_gives_the_same():
+@pytest.mark.parametrize("scheduler", [None, "threads", "synchronous"])
+def test_compute__watched_or_not_gives_the_same(scheduler):
+    # A Client is there; what the settings name comes first all the same.
     items = [graph.task(double, graph.task(double, k)) for k in range(7)]
     seen = []
-    assert graph.compute(items, "mine", lambda *step: seen.append(step)) == graph.compute(items)
+    with dask.config.set({} if scheduler is None else {"scheduler": scheduler}):
+        watched = graph.compute(items, "mine", lambda *step: seen.append(step))
+        assert watched == graph.compute(items) == [4 * k for k in range(7)]
+        assert list(graph.compute([], "mine", lambda *_: None)) == []
     assert set(seen) == {("mine", done, 7) for done in range(8)}
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_compute__what_is_left_after_an_error_is_given_up():
+    items = [graph.task(fail if k == 3 else double, k) for k in range(60)]
+    with pytest.raises(ValueError, match="no 3") as kept:  # as a notebook keeps the last traceback
+        graph.compute(items, "mine", lambda *_: None)
+    default_client().sync(asyncio.sleep, 0)  # what was asked of the client's loop before is done
+    assert kept.tb is not None
+    assert not {item.key for item in items} & set(default_client().futures)
 
 
 @pytest.mark.usefixtures("two_threads")
