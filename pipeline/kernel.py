@@ -281,9 +281,7 @@ def _from_disk(
     path: str, blocks: list[kernel.Block], places: tuple[Span, ...], corners: list[Span], how: Scale, x: list[Floats]
 ) -> Floats:
     """One panel's share of a product, its tiles from a file that is made where it is missing."""
-    own = np.concatenate(x)
-    tiles = tilefile.read_or_make(path, blocks, places, corners, how)
-    return panel.stored_product(tiles, corners, own).astype(own.dtype, copy=False)
+    return _stored(Panel(tilefile.read_or_make(path, blocks, places, corners, how), corners), x)
 
 
 def _nearest(part: Panel, n: int, k: int) -> Floats:

@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike
 
 from manifold_observer.tasks.arrays import Array, Floats, Integers
 
-# Bytes of the intermediate product of the factor and window forms: about one second-level cache.
+# Bytes of the intermediate product of the factor form, and of what is finished together: one second-level cache.
 _SCRATCH_BYTES = 2**20
 # Windows that the window form multiplies together.
 _BAND = 8

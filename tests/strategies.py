@@ -6,6 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
+from manifold_observer.tasks import kernel
+from reference import dense
+
 seeds = st.integers(0, 2**32 - 1)
 
 
@@ -75,3 +78,17 @@ def misaligned(values):
     shifted = np.ndarray(values.shape, values.dtype, buffer=memory.data, offset=values.itemsize // 2 + 1, order=order)
     shifted[...] = values
     return shifted
+
+
+def cut_kernel(rng, cut, dtype, local):
+    """Blocks of some frames in the quadratic form, one a span of ``cut``, the scale, and the dense kernel."""
+    n = cut[-1][1]
+    frames = smooth_motion(rng, n, 3)
+    frames -= frames.mean(axis=0)
+    precisions = spd(rng, n, 3, condition=4.0)
+    distances = dense.distances(frames, precisions)
+    epsilon = max(float(np.median(distances)), 1.0)
+    scale = kernel.Scale(epsilon, epsilon * rng.uniform(0.5, 2, n) if local else None)
+    whole = dense.kernel_local(distances, scale.local) if local else dense.kernel(distances, epsilon)
+    block = kernel.astype(kernel.quadratic_block(frames, precisions), dtype)
+    return [kernel.take(block, slice(*span)) for span in cut], scale, whole

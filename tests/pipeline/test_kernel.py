@@ -8,26 +8,15 @@ from hypothesis import strategies as st
 
 from manifold_observer.pipeline import graph, kernel
 from manifold_observer.pipeline.graph import silent
-from manifold_observer.tasks import kernel as tasks
-from reference import dense
-from strategies import chunkings, generators, smooth_motion, spans, spd
+from strategies import chunkings, cut_kernel, generators, spans
 
 WITHIN = {"float64": 1e-12, "float32": 5e-6}
 
 
 def tiled(rng, cut, precision, local):
     """A tiling of some frames, the scale, and the dense kernel."""
-    n = cut[-1][1]
-    frames = smooth_motion(rng, n, 3)
-    frames -= frames.mean(axis=0)
-    precisions = spd(rng, n, 3, condition=4.0)
-    distances = dense.distances(frames, precisions)
-    epsilon = max(float(np.median(distances)), 1.0)
-    scale = tasks.Scale(epsilon, epsilon * rng.uniform(0.5, 2, n) if local else None)
-    whole = dense.kernel_local(distances, scale.local) if local else dense.kernel(distances, epsilon)
-    block = tasks.astype(tasks.quadratic_block(frames, precisions), precision)
-    made = [dask.delayed(tasks.take(block, slice(*span)), pure=False) for span in cut]
-    return kernel.tiling(made, cut, precision), scale, whole
+    blocks, scale, whole = cut_kernel(rng, cut, precision, local)
+    return kernel.tiling([dask.delayed(block, pure=False) for block in blocks], cut, precision), scale, whole
 
 
 def products(tiles, scale, folder, progress=silent):

@@ -10,7 +10,7 @@ from manifold_observer.tasks import geometry, kernel, panel
 from manifold_observer.tasks.covariance import PseudoInverse
 from manifold_observer.tasks.kernel import Scale
 from reference import dense
-from strategies import chunkings, generators, smooth_motion, spans, spd
+from strategies import chunkings, cut_kernel, generators, smooth_motion, spans
 
 
 @st.composite
@@ -72,19 +72,10 @@ WITHIN = {np.float32: 5e-6, np.float64: 1e-12}
 PRODUCTS = st.tuples(generators(), st.integers(2, 24).flatmap(chunkings))
 
 
-def cut_kernel(rng, chunks, dtype, local):
+def one_panel(rng, chunks, dtype, local):
     """Blocks of some frames, places and spans of all their tiles, the scale, and the dense kernel."""
     cut = spans(chunks)
-    n = cut[-1][1]
-    frames = smooth_motion(rng, n, 3)
-    frames -= frames.mean(axis=0)
-    precisions = spd(rng, n, 3, condition=4.0)
-    distances = dense.distances(frames, precisions)
-    epsilon = max(float(np.median(distances)), 1.0)
-    scale = Scale(epsilon, epsilon * rng.uniform(0.5, 2, n) if local else None)
-    whole = dense.kernel_local(distances, scale.local) if local else dense.kernel(distances, epsilon)
-    block = kernel.astype(kernel.quadratic_block(frames, precisions), dtype)
-    blocks = [kernel.take(block, np.arange(start, stop)) for start, stop in cut]
+    blocks, scale, whole = cut_kernel(rng, cut, dtype, local)
     places = [(i, j) for i in range(len(cut)) for j in range(i, len(cut))]
     return blocks, places, [(cut[i][0], cut[j][0]) for i, j in places], scale, whole
 
@@ -93,7 +84,7 @@ def cut_kernel(rng, chunks, dtype, local):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @given(PRODUCTS, st.integers(1, 3))
 def test_fused_product__is_the_dense_product(dtype, local, drawn, width):
-    blocks, places, corners, scale, whole = cut_kernel(*drawn, dtype, local)
+    blocks, places, corners, scale, whole = one_panel(*drawn, dtype, local)
     x = drawn[0].normal(size=(len(whole), width))
     expected = whole @ x
     found = panel.fused_product(blocks, places, corners, scale, x)
@@ -123,7 +114,7 @@ def test_fused_product__a_tile_on_the_diagonal_may_be_cut(monkeypatch, dtype, fo
 
 @given(PRODUCTS)
 def test_fused_product__panels_add_up(drawn):
-    blocks, places, corners, scale, whole = cut_kernel(*drawn, np.float64, local=False)
+    blocks, places, corners, scale, whole = one_panel(*drawn, np.float64, local=False)
     x = drawn[0].normal(size=(len(whole), 2))
     middle = len(places) // 2
     parts = [slice(0, middle), slice(middle, None)]
@@ -145,7 +136,7 @@ def test_stored_product__panels_add_up_to_the_dense_product(dtype, tiling, width
 
 def test_products__strips_do_not_show(monkeypatch):
     drawn = np.random.default_rng(1), (5, 9)
-    blocks, places, corners, scale, whole = cut_kernel(*drawn, np.float32, local=False)
+    blocks, places, corners, scale, whole = one_panel(*drawn, np.float32, local=False)
     x = drawn[0].normal(size=(14, 2))
     tiles = [kernel.kernel_tile(blocks[i], blocks[j], scale.epsilon, on_diagonal=i == j) for i, j in places]
     monkeypatch.setattr(panel, "_STRIP_NUMBERS", 1)
