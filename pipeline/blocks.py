@@ -98,10 +98,11 @@ def table(frames: xr.DataArray, covariance: xr.DataArray | None, window: int) ->
     return Table(_data(frames), segment, _data(covariance))
 
 
-def check_moments(table: Table, progress: Progress) -> tuple[Table, moments.Moments]:
+def check_moments(table: Table, progress: Progress, digested: bool = False) -> tuple[Table, moments.Moments]:
     """Mean and variance of the features, in one pass over the frames; it computes.
 
-    Small frames are kept in memory from here on, so that their graph runs once.
+    Small frames are kept in memory from here on, so that their graph runs once. A digest of the frames, where it is
+    asked for, is the same for any chunks: its spans depend on the number of features alone.
 
     Raises
     ------
@@ -110,7 +111,7 @@ def check_moments(table: Table, progress: Progress) -> tuple[Table, moments.Mome
     """
     table = _nearer(table)
     spans = blocks(table.n_frames, max(1, ROWS_BYTES // (8 * table.n_features)))
-    parts = [task(_moments, _rows(table.data, span), span[0]) for span in spans]
+    parts = [task(_moments, _rows(table.data, span), span[0], digested) for span in spans]
     total = moments.combine(compute(parts, "frames", progress))
     # Equal frames leave what rounding their mean left.
     if not (total.squares > _EQUAL * total.n * np.square(total.mean)).any():
@@ -260,10 +261,10 @@ def _candidates(table: Table, metric: geometry.Metric, p: int) -> list[str]:
     return sorted((form for form in forms if costs[form] <= _HOPELESS * min(costs.values())), key=costs.__getitem__)
 
 
-def _moments(frames: NDArray[np.float64], first: int) -> moments.Moments:
+def _moments(frames: NDArray[np.float64], first: int, digested: bool) -> moments.Moments:
     """One task of :func:`check_moments`."""
     try:
-        return moments.moments(np.asarray(frames, np.float64))
+        return moments.moments(np.asarray(frames, np.float64), digested)
     except moments.NotFiniteError as error:
         raise ValueError(
             f"embed: frames must be finite; frame {first + error.index} is the first of {error.count} between "

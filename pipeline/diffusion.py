@@ -12,10 +12,11 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from manifold_observer.tasks import diffusion
+from manifold_observer.tasks.arrays import digest
 from manifold_observer.tasks.moments import Moments
 
 from .blocks import ROWS_BYTES, Table, check_moments, rows_of, table
-from .checkpoint import Checkpoint
+from .checkpoint import Checkpoint, check_checkpoint
 from .choice import choose_form
 from .config import EmbedConfig
 from .cuts import blocks
@@ -27,6 +28,8 @@ from .variables import annotate
 from .ways import Found, Problem, exactly, through_landmarks
 
 Floats = NDArray[np.float64]
+# Packages whose versions may change the last digits.
+_ROUNDING = ("manifold-observer", "numpy", "scipy")
 
 
 def embed(
@@ -125,7 +128,8 @@ def embed(
     refine
         Exact passes over the whole kernel after the landmarks: 1 or 2 bring residuals that count.
     checkpoint
-        Folder in which every pass over the kernel is kept; the same call goes on from there.
+        Folder in which every pass over the kernel is kept, new, empty or made by an earlier call; the same call
+        resumes after the last pass that is there. Tiles with ``home="disk"`` lie there too, until the end.
     progress
         Called with (stage, parts done, parts in all). Stage ``"eigensolve"`` counts passes; within each,
         ``"pass"`` counts panels of tiles, unless tiles are local.
@@ -144,7 +148,8 @@ def embed(
     ------
     ValueError
         Bad options, frames that are equal or not finite, windows without variance, more modes than
-        positive eigenvalues, a kernel that does not fit in memory.
+        positive eigenvalues, a kernel that does not fit in memory or on its disk, a checkpoint folder that
+        holds something else.
     RuntimeError
         The eigensolve did not converge.
 
@@ -195,16 +200,19 @@ def embed(
     )
     rows = table(frames, covariance, window)
     _check_modes(config, rows.n_frames)
+    folder = None if checkpoint is None else Path(checkpoint)
+    if folder is not None:
+        check_checkpoint(folder)
     with one_blas_thread():
-        solved = _embed(rows, config, None if checkpoint is None else Path(checkpoint), progress)
+        solved = _embed(rows, config, folder, progress)
     return _label(solved, frames, covariance)
 
 
 def _embed(rows: Table, config: EmbedConfig, checkpoint: Path | None, progress: Progress) -> xr.Dataset:
     """All stages in their order; numbers without labels."""
-    rows, total = check_moments(rows, progress)
+    rows, total = check_moments(rows, progress, digested=checkpoint is not None)
     window = 0 if rows.covariance is not None else config.window
-    kept = Checkpoint(checkpoint, _problem(rows, total, config))
+    kept = Checkpoint(checkpoint, {} if checkpoint is None else _problem(rows, total, config))
     metric, axes, choice = choose_form(rows, total, window, config, kept.choice)
     require_memory(rows.n_frames, axes.width, choice, config, window)
     kept.choose(choice)
@@ -221,24 +229,32 @@ def _embed(rows: Table, config: EmbedConfig, checkpoint: Path | None, progress: 
 
 
 def _problem(rows: Table, total: Moments, config: EmbedConfig) -> dict[str, Any]:
-    """What a checkpoint must agree with: everything that the numbers depend on."""
+    """What a checkpoint must agree with: everything that the numbers of a pass depend on.
+
+    Not the limit of passes: who follows the advice to raise it resumes after those that were made.
+    """
     return {
-        **config.attrs(),
-        "n_frames": rows.n_frames,
-        "mean": total.mean,
-        "squares": total.squares,
+        **{name: value for name, value in config.attrs().items() if name != "max_passes"},
+        "shape": (rows.n_frames, rows.n_features),
+        "frames": total.digest,
         "segment": rows.segment,
-        **_covariance_sums(rows),
-        "version": version("manifold-observer"),
+        "covariance": _covariance_digest(rows),
+        **{f"{name} version": version(name) for name in _ROUNDING},
     }
 
 
-def _covariance_sums(rows: Table) -> dict[str, Floats]:
-    """What tells given covariances from others: sums of their entries and of the squares."""
+def _covariance_digest(rows: Table) -> bytes | None:
+    """Digest of given covariances, the same for any chunks."""
     if rows.covariance is None:
-        return {}
-    sums = compute([rows.covariance.sum(axis=0), (rows.covariance**2).sum(axis=0)])
-    return {"covariance_sum": np.asarray(sums[0]), "covariance_squares": np.asarray(sums[1])}
+        return None
+    given = rows._replace(data=rows.covariance)
+    spans = blocks(rows.n_frames, max(1, ROWS_BYTES // (8 * rows.n_features**2)))
+    return b"".join(compute([task(_digest, rows_of(given, span)) for span in spans]))
+
+
+def _digest(values: NDArray[Any]) -> bytes:
+    """Digest of one span."""
+    return digest(np.asarray(values, np.float64))
 
 
 def _numbers(found: Found, n_modes: int, psi: Floats, lifted: Floats, total: Moments) -> xr.Dataset:

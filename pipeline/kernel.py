@@ -7,6 +7,9 @@ pass, or on disk.
 
 from __future__ import annotations
 
+import errno
+import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -69,6 +72,13 @@ class Panel(NamedTuple):
 
     tiles: list[Tile]
     spans: list[Span]
+
+
+class Share(NamedTuple):
+    """One panel's share of a product, and the ``errno`` that kept tiles from their files, 0 without trouble."""
+
+    values: Floats
+    trouble: int
 
 
 def tiling(blocks: list[Delayed], spans: list[Span], precision: str) -> Tiling:
@@ -146,7 +156,17 @@ def recomputed_product(tiles: Tiling, scale: Scale, progress: Progress) -> MatMa
 
 
 def disk_product(tiles: Tiling, scale: Scale, folder: Path, progress: Progress) -> MatMat:
-    """Product with a kernel whose tiles lie in files, written in the first pass; all workers see the folder."""
+    """Product with a kernel whose tiles lie in files, written in the first pass.
+
+    All workers should see the folder. Tiles that cannot be kept there are made again in every pass, with one warning.
+    """
+    told: list[int] = []
+
+    def heard(share: Share) -> Floats:
+        if share.trouble and not told:
+            told.append(share.trouble)
+            _warn_of_tiles(folder, share.trouble)
+        return share.values
 
     def share(number: int, parts: list[Delayed]) -> Delayed:
         plan = tiles.panels[number]
@@ -155,13 +175,31 @@ def disk_product(tiles: Tiling, scale: Scale, folder: Path, progress: Progress) 
         own = _own_scale(tiles, plan, scale)
         return task(_from_disk, path, blocks, plan.tiles, tiles.corners(plan), own, parts)
 
-    return _product(tiles, share, progress)
+    return _product(tiles, share, progress, heard)
 
 
-def _product(tiles: Tiling, share: Callable[[int, list[Delayed]], Delayed], progress: Progress) -> MatMat:
+def _warn_of_tiles(folder: Path, trouble: int) -> None:
+    """Say why tiles are not kept, and what would help."""
+    why = os.strerror(trouble)
+    if trouble == errno.ENOENT:
+        why = "a worker does not find the folder. Give checkpoint= on a disk that all workers share"
+    warnings.warn(
+        f"embed: tiles could not be kept in {folder}: {why}. They are made again in every pass, as with "
+        "home='recomputed'.",
+        stacklevel=2,
+    )
+
+
+def _product(
+    tiles: Tiling,
+    share: Callable[[int, list[Delayed]], Delayed],
+    progress: Progress,
+    heard: Callable[[Any], Floats] = lambda values: values,
+) -> MatMat:
     """Sum the panels' shares in the order of the panels, wherever and whenever they were made.
 
-    Vectors and the panels' sums travel in the precision of the tiles; sums are taken in float64.
+    ``heard`` takes the values out of a share that says more. Vectors and the panels' sums travel in the precision of
+    the tiles; sums are taken in float64.
     """
 
     def matmat(x: Floats) -> Floats:
@@ -174,8 +212,8 @@ def _product(tiles: Tiling, share: Callable[[int, list[Delayed]], Delayed], prog
             with in_order_of(number):
                 shares.append(share(number, [parts[block] for block in plan.blocks]))
         y = np.zeros_like(x)
-        for plan, values in zip(tiles.panels, compute(shares, "pass", progress), strict=True):
-            first = 0
+        for plan, made in zip(tiles.panels, compute(shares, "pass", progress), strict=True):
+            values, first = heard(made), 0
             for start, stop in tiles.rows(plan):
                 y[start:stop] += values[first : first + stop - start]
                 first += stop - start
@@ -279,9 +317,11 @@ def _fused(
 
 def _from_disk(
     path: str, blocks: list[kernel.Block], places: tuple[Span, ...], corners: list[Span], how: Scale, x: list[Floats]
-) -> Floats:
-    """One panel's share of a product, its tiles from a file that is made where it is missing."""
-    return _stored(Panel(tilefile.read_or_make(path, blocks, places, corners, how), corners), x)
+) -> Share:
+    """One panel's share of a product, its tiles from files that are made where they are missing."""
+    errors: list[OSError] = []
+    found = tilefile.read_or_make(path, blocks, places, corners, how, errors.append)
+    return Share(_stored(Panel(found, corners), x), (errors[0].errno or errno.EIO) if errors else 0)
 
 
 def _nearest(part: Panel, n: int, k: int) -> Floats:

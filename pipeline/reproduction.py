@@ -1,14 +1,17 @@
 """The paper's experiments as independent pieces of work: run, kept, put together, drawn and judged.
 
 An *experiment* is a list of *pieces* (a realisation each, one task), a way to join what they gave, pictures of it, and
-*claims* of the paper with what was measured. Finished pieces stay on disk, so that a run that was interrupted goes on.
+*claims* of the paper with what was measured. Finished pieces stay on disk, so that a run that was stopped resumes.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -19,13 +22,20 @@ import dask
 import xarray as xr
 from dask.delayed import Delayed
 
+from manifold_observer.tasks import atomic
+
+from . import piecefile
 from .graph import Progress, as_done, one_blas_thread, silent, task
+from .ownership import check_folder, claim, is_partial, remove_files
+from .piecefile import DamagedError
 from .store import alone, check_parent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_MARK = "reproduction.json"
+_MARK = "manifold-observer-reproduction"
+_WHAT = "reproduce: the output"
+_ENDINGS = (".nc", ".png", "claims.json", "claims.md")
 
 
 @dataclass(frozen=True)
@@ -78,7 +88,7 @@ def reproduce(
         By name.
     out
         Folder to write to: ``NAME.nc`` and ``NAME-PICTURE.png`` of every experiment, ``claims.md`` and
-        ``claims.json``, and the finished pieces. The same call goes on where an earlier one was interrupted.
+        ``claims.json``, and the finished pieces. The same call resumes where an earlier one was stopped.
     quick
         Few realisations, to see whether everything works.
     progress
@@ -92,6 +102,8 @@ def reproduce(
     ------
     ValueError
         There is something else at ``out``, or another run is writing there.
+    OSError
+        The disk is full, say; the same call resumes.
 
     Examples
     --------
@@ -106,13 +118,14 @@ def reproduce(
     >>> reproduce({"toy": toy}, Path(tempfile.mkdtemp()) / "out")["toy"][0].holds
     True
     """
-    with _folder(out, quick):
+    with _folder(out):
         chosen = {name: experiment.pieces(quick) for name, experiment in experiments.items()}
         _run_pieces(chosen, out, progress)
         claims = {}
         for name, experiment in experiments.items():
             joined = experiment.join({piece.name: _read(_place(out, name, piece)) for piece in chosen[name]})
-            _write(joined, out / f"{name}.nc")
+            with _resumable(out):
+                piecefile.write(joined, out / f"{name}.nc")
             for picture, figure in experiment.draw(joined).items():
                 _save(figure, out / f"{name}-{picture}.png")
             claims[name] = experiment.judge(joined)
@@ -145,6 +158,7 @@ def join_realisations(parts: dict[str, xr.Dataset]) -> xr.Dataset:
 
 def _run_pieces(chosen: Mapping[str, list[Piece]], out: Path, progress: Progress) -> None:
     """Compute what is not there yet, each written as soon as it is done."""
+    _make_folders(out, chosen)
     everything = [(_place(out, name, piece), piece) for name, pieces in chosen.items() for piece in pieces]
     waiting = [(place, piece) for place, piece in everything if not _is_done(place, piece)]
     done = len(everything) - len(waiting)
@@ -152,8 +166,8 @@ def _run_pieces(chosen: Mapping[str, list[Piece]], out: Path, progress: Progress
     items: list[Delayed] = [task(_compute, piece.function, dict(piece.settings)) for _, piece in waiting]
     for number, result in as_done(items):
         place, piece = waiting[number]
-        place.parent.mkdir(parents=True, exist_ok=True)
-        _write(result.assign_attrs(fingerprint=piece.fingerprint), place)
+        with _resumable(out):
+            piecefile.write(result.assign_attrs(fingerprint=piece.fingerprint), place)
         done += 1
         progress("pieces", done, len(everything))
 
@@ -169,44 +183,72 @@ def _place(out: Path, name: str, piece: Piece) -> Path:
     return out / "pieces" / name / f"{piece.name}.nc"
 
 
+def _make_folders(out: Path, names: Iterable[str]) -> None:
+    """Folders for the pieces, within ``out`` itself; what a killed run had begun to write is removed."""
+    for folder in (out / "pieces", *(out / "pieces" / name for name in names)):
+        if folder.is_symlink():
+            raise ValueError(f"reproduce: {folder} must be a folder itself; got a symbolic link. Remove the link.")
+        with _resumable(out):
+            folder.mkdir(exist_ok=True)
+        remove_files(folder, lambda name: is_partial(name, lambda final: final.endswith(".nc")))
+
+
 def _is_done(place: Path, piece: Piece) -> bool:
     """Whether the numbers are there, and are those of these settings."""
-    return place.exists() and bool(_read(place).attrs.get("fingerprint") == piece.fingerprint)
+    if not os.path.lexists(place):
+        return False
+    try:
+        return bool(piecefile.read(place).attrs.get("fingerprint") == piece.fingerprint)
+    except DamagedError as error:
+        warnings.warn(f"reproduce: {place} cannot be used: {error}; it is computed again.", stacklevel=2)
+        return False
 
 
 def _read(place: Path) -> xr.Dataset:
-    """Read numbers back, whole."""
-    with xr.open_dataset(place, engine="scipy") as dataset:
-        return dataset.load()
-
-
-def _write(dataset: xr.Dataset, place: Path) -> None:
-    """Write numbers so that they are there whole or not at all."""
-    partial = place.with_name(place.name + ".partial")
-    dataset.to_netcdf(partial, engine="scipy")
-    partial.replace(place)
+    """The numbers of a piece that has been computed."""
+    try:
+        return piecefile.read(place)
+    except DamagedError as error:
+        raise ValueError(f"reproduce: {place} cannot be used: {error}. The same command computes it again.") from None
 
 
 def _save(figure: Figure, place: Path) -> None:
     """Write a picture."""
-    figure.savefig(place, dpi=150)
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=150)
     figure.clear()
+    with _resumable(place.parent):
+        atomic.write(place, content.getvalue())
 
 
 def _write_claims(claims: Mapping[str, list[Claim]], out: Path) -> None:
     """The table for readers, and for machines."""
     rows = {name: [asdict(claim) for claim in own] for name, own in claims.items()}
-    (out / "claims.json").write_text(json.dumps(rows, indent=1), encoding="utf-8")
-    (out / "claims.md").write_text(claims_table(claims) + "\n", encoding="utf-8")
+    with _resumable(out):
+        atomic.write(out / "claims.json", json.dumps(rows, indent=1).encode())
+        atomic.write(out / "claims.md", f"{claims_table(claims)}\n".encode())
 
 
 @contextmanager
-def _folder(out: Path, quick: bool) -> Iterator[None]:
+def _folder(out: Path) -> Iterator[None]:
     """Hold the folder alone; it is new, or an earlier run's."""
-    if out.exists() and not (out / _MARK).exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ValueError(f"reproduce: {out} is not empty and no reproduction. Choose another name.")
+    check_folder(_WHAT, out, _MARK)
     check_parent("reproduce", out)
     with alone(out):
-        mark = {"version": version("manifold-observer"), "quick": quick}
-        (out / _MARK).write_text(json.dumps(mark), encoding="utf-8")
+        with _resumable(out):
+            claim(_WHAT, out, _MARK)
+        remove_files(out, lambda name: is_partial(name, lambda final: final.endswith(_ENDINGS)))
         yield
+
+
+@contextmanager
+def _resumable(out: Path) -> Iterator[None]:
+    """Writes within the block that fail, on a full disk say, end in how to resume."""
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise OSError(
+            f"reproduce: {out} could not be written: {why}. What is finished is kept; the same command resumes once "
+            "this is mended."
+        ) from error

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +17,7 @@ from manifold_observer.tasks.moments import Axes
 from .blocks import Table, make_blocks
 from .checkpoint import Checkpoint
 from .config import EmbedConfig
-from .cuts import EXACT_MEDIAN_FRAMES, blocks, tile_size
+from .cuts import EXACT_MEDIAN_FRAMES, Span, blocks, tile_size
 from .eigensolve import WIDTH, Solved, Warm, solve, wanted_modes
 from .graph import Progress, persist
 from .kernel import (
@@ -35,6 +33,7 @@ from .kernel import (
 )
 from .landmarks import Landmarked, embed_landmarks, near
 from .memory import choose_home
+from .tiledisk import require_space, tiles_bytes
 
 Floats = NDArray[np.float64]
 Attrs = dict[str, int | float | str]
@@ -58,6 +57,12 @@ class Problem(NamedTuple):
         """Bytes of a number of a tile."""
         return np.dtype(self.precision).itemsize
 
+    @property
+    def spans(self) -> list[Span]:
+        """Frames of every block."""
+        n = self.table.n_frames
+        return blocks(n, self.config.tile or tile_size(n))
+
 
 class Found(NamedTuple):
     """Eigenpairs by descending eigenvalue, row sums, scale, lift where it is known, attributes, landmarks to extend."""
@@ -75,7 +80,7 @@ class Found(NamedTuple):
 def exactly(problem: Problem, checkpoint: Checkpoint) -> Found:
     """Eigenpairs of the whole kernel, to the residual that the options say."""
     config, n = problem.config, problem.table.n_frames
-    home = choose_home(n, problem.itemsize, config.home)
+    home = _home(problem, checkpoint)
     if home == "local":  # a matter of seconds
         checkpoint = Checkpoint(None, {})
     tiles, distances = _tiles(problem, home)
@@ -85,7 +90,7 @@ def exactly(problem: Problem, checkpoint: Checkpoint) -> Found:
     if home != "local" and scale.local is None and not checkpoint.begun:
         n_near = max(WIDTH, wanted_modes(config, n))
         warm = Warm(*near(tiles.blocks, tiles.spans, scale, config.alpha, n_near, problem.progress))
-    with _product(home, tiles, distances, scale, problem.progress) as matmat:
+    with _product(home, tiles, distances, scale, checkpoint, problem.progress) as matmat:
         del distances
         solved = solve(matmat, n, config, problem.progress, tolerance=tolerance, checkpoint=checkpoint, warm=warm)
     return _found(solved, scale, attrs | {"method": "exact", "home": home, "tile": _side(tiles)})
@@ -108,9 +113,9 @@ def through_landmarks(problem: Problem, checkpoint: Checkpoint) -> Found:
             attrs | {"passes": 0},
             known.numbers if config.landmark_route == "nystrom" else None,
         )
-    home = choose_home(n, problem.itemsize, config.home)
+    home = _home(problem, checkpoint)
     tiles, distances = _tiles(problem, home)
-    with _product(home, tiles, distances, scale, problem.progress) as matmat:
+    with _product(home, tiles, distances, scale, checkpoint, problem.progress) as matmat:
         solved = solve(
             matmat,
             n,
@@ -125,10 +130,17 @@ def through_landmarks(problem: Problem, checkpoint: Checkpoint) -> Found:
     return _found(solved, scale, attrs)
 
 
+def _home(problem: Problem, checkpoint: Checkpoint) -> str:
+    """Where tiles shall live; those that do not fit on a disk are refused before anything is computed."""
+    home = choose_home(problem.table.n_frames, problem.itemsize, problem.config.home)
+    if home == "disk":
+        require_space(tiles_bytes(problem.spans, problem.itemsize), checkpoint.folder)
+    return home
+
+
 def _tiles(problem: Problem, home: str) -> tuple[Tiling, list[Delayed]]:
     """Blocks on the workers, and panels of distances, computed only where all of them are wanted twice."""
-    n, config = problem.table.n_frames, problem.config
-    spans = blocks(n, config.tile or tile_size(n))
+    n, config, spans = problem.table.n_frames, problem.config, problem.spans
     made = make_blocks(
         problem.table, problem.metric, problem.axes, spans, problem.form, problem.precision, problem.progress
     )
@@ -141,7 +153,9 @@ def _tiles(problem: Problem, home: str) -> tuple[Tiling, list[Delayed]]:
 
 
 @contextmanager
-def _product(home: str, tiles: Tiling, distances: list[Delayed], scale: Scale, progress: Progress) -> Iterator[MatMat]:
+def _product(
+    home: str, tiles: Tiling, distances: list[Delayed], scale: Scale, checkpoint: Checkpoint, progress: Progress
+) -> Iterator[MatMat]:
     """Product with the kernel, its tiles in the home that was chosen; what lies on disk is gone at the end."""
     if home == "local":
         yield local_product(tiles, distances, scale, progress)
@@ -150,8 +164,8 @@ def _product(home: str, tiles: Tiling, distances: list[Delayed], scale: Scale, p
     elif home == "recomputed":
         yield recomputed_product(tiles, scale, progress)
     else:
-        with tempfile.TemporaryDirectory(prefix="manifold-observer-tiles-") as folder:
-            yield disk_product(tiles, scale, Path(folder), progress)
+        with checkpoint.tiles() as folder:
+            yield disk_product(tiles, scale, folder, progress)
 
 
 def _landmarks(problem: Problem) -> Landmarked:

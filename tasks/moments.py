@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
-from manifold_observer.tasks.arrays import Floats
+from manifold_observer.tasks.arrays import Floats, digest
 
 # Widest features of which the scatter is kept.
 _MAX_SCATTER = 256
@@ -23,15 +24,16 @@ class NotFiniteError(ValueError):
 
 
 class Moments(NamedTuple):
-    """Number of frames n, mean (p,), sum of squared deviations from it (p,), and their scatter (p, p).
+    """Number of frames n, mean (p,), sum of squared deviations from it (p,), their scatter (p, p), and a digest.
 
-    The scatter is kept for up to 256 features only.
+    The scatter is kept for up to 256 features only, the digest of the frames where it was asked for.
     """
 
     n: int
     mean: Floats
     squares: Floats
     scatter: Floats | None = None
+    digest: bytes | None = None
 
 
 class Axes(NamedTuple):
@@ -59,13 +61,15 @@ class Axes(NamedTuple):
         return len(self.mean) if self.basis is None else self.basis.shape[1]
 
 
-def moments(frames: Floats) -> Moments:
+def moments(frames: Floats, digested: bool = False) -> Moments:
     """Moments of one block.
 
     Parameters
     ----------
     frames
         Shape (n, p), n >= 1.
+    digested
+        Whether to take a digest of the frames in their order, which the moments do not see.
 
     Returns
     -------
@@ -87,7 +91,7 @@ def moments(frames: Floats) -> Moments:
     mean = frames.mean(axis=0)
     centred = frames - mean
     scatter = centred.T @ centred if frames.shape[1] <= _MAX_SCATTER else None
-    return Moments(len(frames), mean, np.square(centred).sum(axis=0), scatter)
+    return Moments(len(frames), mean, np.square(centred).sum(axis=0), scatter, digest(frames) if digested else None)
 
 
 def combine(parts: Iterable[Moments]) -> Moments:
@@ -115,7 +119,8 @@ def _pair(a: Moments, b: Moments) -> Moments:
     scatter = (
         None if a.scatter is None or b.scatter is None else a.scatter + b.scatter + weight * np.outer(shift, shift)
     )
-    return Moments(count, mean, a.squares + b.squares + weight * np.square(shift), scatter)
+    both = None if a.digest is None or b.digest is None else hashlib.sha256(a.digest + b.digest).digest()
+    return Moments(count, mean, a.squares + b.squares + weight * np.square(shift), scatter, both)
 
 
 def span_axes(total: Moments) -> Axes:

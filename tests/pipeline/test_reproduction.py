@@ -73,7 +73,7 @@ def test_reproduce__goes_on_where_it_stopped_and_makes_again_what_has_other_sett
 def test_reproduce__leaves_other_folders_alone(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/thesis.txt").write_text("years of work")
-    with pytest.raises(ValueError, match="is not empty and no reproduction"):
+    with pytest.raises(ValueError, match=r"must be a new or empty folder.* holds other files"):
         reproduce({"toy": experiment()}, tmp_path / "mine")
     with pytest.raises(ValueError, match=r"the folder of .* must exist"):
         reproduce({"toy": experiment()}, tmp_path / "nowhere/out")

@@ -3,6 +3,7 @@
 import functools
 import os
 import signal
+import tempfile
 import threading
 
 import dask
@@ -81,7 +82,7 @@ def test_embed__residuals_are_as_small_as_their_home_asks(home, few_landmarks):
 
 
 def test_embed__tiles_on_disk_are_gone_afterwards(tmp_path, monkeypatch):
-    monkeypatch.setattr(ways.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     seen, made = [], ways.disk_product
 
     def watching(tiles, scale, folder, progress):
