@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from .cuts import frame_runs
 from .features import FEATURES
+from .manifest import check_whole
 from .pieces import Lay, Piece, Place, checked_clock, gaps_of, joined, segments_from, times_of
 from .recording import GAP_PERIODS, open_recording
-from .run import RunConfig, check_result, read_embedding
-from .store import attributes, open_group
+from .run import RunConfig, read_embedding
+from .store import open_group
 
 # What every observer needs of an embedding, read once.
 _SMALL = ("lift", "feature_mean", "rate")
@@ -92,8 +93,7 @@ def learnt_from(result: Path, *, clip: bool = False) -> Learnt:
     ValueError, FileNotFoundError
         There is no complete result, or one that does not hold its settings.
     """
-    check_result(result)
-    root = attributes(result)
+    root = check_whole("extend", result)
     if "settings" not in root:
         raise ValueError(
             f"extend: {result} must hold its settings; got a demonstration or a result of an earlier version. "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
@@ -21,11 +20,12 @@ from .dynamics import calibrate
 from .features import FEATURES, shared_edges
 from .forecast import Plan, plan
 from .join import join_frames
+from .manifest import check_whole
 from .observer import observe
 from .progress import Stages
 from .recording import clock, open_recording
 from .smoother import smooth
-from .store import check_place, is_complete, open_group, start, write_group, writing
+from .store import check_place, check_space, open_group, passes_beside, start, write_group, writing
 
 
 @dataclass(frozen=True)
@@ -144,27 +144,25 @@ def run(
     Frozen({'frame': 300, 'mode': 2})
     """
     stages = stages or Stages()
-    with writing(out, recordings, overwrite=overwrite) as folder:
+    with writing(out, recordings, overwrite=overwrite) as folder, _passes_named(passes_beside(folder)) as passes:
         with stages("features"):
             opened = [open_recording(path, **config.open_options) for path in recordings]
             frames = _features(opened, config)
             frames.attrs["sources"] = [str(path) for path in recordings]
             start(folder, {**_origin(recordings, opened, frames, config), **_plain(config.flat())})
-        with _passes_kept(out) as checkpoint:
-            analyse(folder, frames, config, stages, checkpoint=checkpoint)
+        analyse(folder, frames, config, stages, checkpoint=passes)
     return open_result(out)
 
 
 @contextmanager
-def _passes_kept(out: Path) -> Iterator[Path]:
-    """Folder for the passes of a long solve: it outlives a kill and an interrupt, and nothing else."""
-    checkpoint = out.with_name(out.name + ".checkpoint")
+def _passes_named(passes: Path) -> Iterator[Path]:
+    """Have an error say from where the same command resumes, if some passes of a long solve are kept."""
     try:
-        yield checkpoint
-    except Exception:
-        shutil.rmtree(checkpoint, ignore_errors=True)
+        yield passes
+    except BaseException as error:
+        if number := len(list(passes.glob("pass-*.npz"))):
+            error.add_note(f"The same command resumes after pass {number}, which is kept in {passes}.")
         raise
-    shutil.rmtree(checkpoint, ignore_errors=True)
 
 
 def forecast(recordings: Sequence[Path], config: RunConfig) -> Plan:
@@ -259,6 +257,7 @@ def analyse(
 
 def store_frames(folder: Path, frames: xr.DataArray, stages: Stages) -> xr.DataArray:
     """Compute frames into the group ``/frames`` of a result, and open them lazily as they stand there."""
+    check_space(folder, frames.nbytes)
     with stages("features"):
         stages.report("features", 0, 1)
         stored = write_group(folder, "frames", frames.to_dataset(name="frames"))["frames"]
@@ -283,18 +282,11 @@ def open_result(out: Path) -> xr.DataTree:
     FileNotFoundError
         There is nothing at ``out``.
     ValueError
-        The result is not complete.
+        The result is not complete, or damaged.
     """
-    check_result(out)
-    return xr.open_datatree(out, engine="zarr", chunks={})
-
-
-def check_result(out: Path) -> None:
-    """Refuse a place where there is no complete result."""
-    if not out.exists():
-        raise FileNotFoundError(f"open_result: {out} does not exist. Check the path.")
-    if not is_complete(out):
-        raise ValueError(f"open_result: {out} is no result, or was not finished. Run the same command again.")
+    attrs = check_whole("open_result", out)
+    groups = sorted(path.parent.name for path in out.glob("*/zarr.json"))
+    return xr.DataTree.from_dict({"/": xr.Dataset(attrs=attrs), **{name: open_group(out, name) for name in groups}})
 
 
 def read_embedding(out: str | os.PathLike[str]) -> xr.Dataset:
@@ -312,7 +304,7 @@ def read_embedding(out: str | os.PathLike[str]) -> xr.Dataset:
     Raises
     ------
     FileNotFoundError, ValueError
-        There is no result at ``out``, or it is not complete.
+        There is no result at ``out``, or it is not complete, or damaged.
 
     Examples
     --------
@@ -324,7 +316,7 @@ def read_embedding(out: str | os.PathLike[str]) -> xr.Dataset:
     Frozen({'frame': 300, 'feature': 3})
     """
     out = Path(out)
-    check_result(out)
+    check_whole("read_embedding", out, ["embedding", "frames"])
     return _with_reference(open_group(out, "embedding"), open_group(out, "frames")["frames"])
 
 

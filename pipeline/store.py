@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
-import zarr
-import zarr.errors
+from xarray.backends import BackendArray, BackendEntrypoint, ZarrBackendEntrypoint
+from xarray.core import indexing
+from zarr.codecs import Crc32cCodec, ZstdCodec
 
-_MARK = "manifold_observer"
+from .manifest import MARK, attributes, first_foreign, seal
+from .placement import check_parent as check_parent
+from .placement import check_place, check_replaceable, placed, rename_new, sync, sync_tree
+from .workfolder import Work, holding, left_behind, remove
+
 # Numbers in a chunk of a stored array, about 4 MB: workers read some chunks ahead.
 _CHUNK_NUMBERS = 2**19
+# Room is refused only where even data that compress well would not fit.
+_COMPRESSION = 4
 
 
 @contextmanager
 def writing(out: Path, inputs: Sequence[Path] = (), *, overwrite: bool = False) -> Iterator[Path]:
     """Give a place to write a result to; it appears at ``out`` at the end, in one step.
 
-    Until then everything lies in ``out`` + ``.partial`` beside it, under a lock. When the block fails
-    that is removed; when the process is killed, the next run clears it.
+    Until then everything lies in a hidden work folder beside it, which this process holds alone. When the
+    block fails, that is removed but for the passes of a solve; what a killed run left, the next one takes up.
 
     Parameters
     ----------
@@ -47,21 +53,31 @@ def writing(out: Path, inputs: Sequence[Path] = (), *, overwrite: bool = False) 
         Something is at ``out`` already, the place is an input, or another run is writing there.
     """
     check_place(out, inputs, overwrite)
-    partial = out.with_name(out.name + ".partial")
-    with _locked(partial, out):
+    place = placed(out)
+    busy = f"store: another run is writing {out}. Wait for it, or choose another name."
+    with holding(place.parent, place.name, busy) as work:
+        _take_up(work, place)
+        check_place(out, inputs, overwrite)  # again: another run may have finished since
+        work.result.mkdir()
         try:
-            check_place(out, inputs, overwrite)  # again: another run may have finished since
-            yield partial
-            _finish(partial)
-            _appear(partial, out)
+            yield work.result
+            seal(work.result)
+            sync_tree(work.result)
         except BaseException:
-            shutil.rmtree(partial, ignore_errors=True)
+            shutil.rmtree(work.result, ignore_errors=True)
             raise
+        _appear(work, place, out, overwrite)
+        shutil.rmtree(work.passes, ignore_errors=True)
+
+
+def passes_beside(folder: Path) -> Path:
+    """Where the passes of a long solve go, for the folder that :func:`writing` gave: they outlive a failure."""
+    return folder.with_name("passes")
 
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Hold a folder that several results go to, made where it is missing; an empty one is removed at the end.
+    """Hold a folder that several results go to; one that is made here and stays empty is removed at the end.
 
     Parameters
     ----------
@@ -73,26 +89,20 @@ def alone(folder: Path) -> Iterator[None]:
     ValueError
         Another run holds it.
     """
+    made = not folder.exists()
     folder.mkdir(exist_ok=True)
-    handle = os.open(folder, os.O_RDONLY)
+    busy = f"store: another run is writing to {folder}. Wait for it, or choose another name."
     try:
-        if not _lock(handle, folder):
-            raise ValueError(f"store: another run is writing to {folder}. Wait for it, or choose another name.")
-        try:
+        # Whatever the folder is called: it may be renamed after a kill.
+        with holding(folder.resolve(), "folder", busy) as work:
+            with left_behind(folder.resolve(), "folder", work) as dead:
+                for one in dead:
+                    remove(one)
             yield
-        finally:
+    finally:
+        if made:
             with suppress(OSError):
                 folder.rmdir()
-    finally:
-        os.close(handle)
-
-
-def attributes(out: Path) -> dict[str, Any]:
-    """Attributes of the root of a result; none where there is no Zarr group."""
-    try:
-        return zarr.open_group(out, mode="r").attrs.asdict()
-    except (OSError, ValueError, KeyError):
-        return {}
 
 
 def start(folder: Path, attrs: dict[str, Any]) -> None:
@@ -105,8 +115,7 @@ def start(folder: Path, attrs: dict[str, Any]) -> None:
     attrs
         Settings and sources.
     """
-    root = xr.Dataset(attrs={_MARK: version("manifold-observer"), "complete": False, **attrs})
-    # Not mode="w": that makes the folder anew, without the lock on it.
+    root = xr.Dataset(attrs={MARK: version("manifold-observer"), "complete": False, **attrs})
     root.to_zarr(folder, mode="a", zarr_format=3, consolidated=False)
 
 
@@ -127,14 +136,91 @@ def write_group(folder: Path, name: str, dataset: xr.Dataset) -> xr.Dataset:
     The group as it stands on disk.
     """
     prepared = _rechunked(dataset.drop_encoding())
-    encoding = {n: {"write_empty_chunks": True} for n, v in prepared.variables.items() if v.chunks}
+    # Every chunk is stored, with a checksum: one that is missing or damaged shall not read as a number.
+    how = {"write_empty_chunks": True, "compressors": (ZstdCodec(), Crc32cCodec())}
+    encoding = dict.fromkeys(prepared.variables, how)
     prepared.to_zarr(folder, group=name, mode="a", zarr_format=3, consolidated=False, encoding=encoding)
     return open_group(folder, name)
 
 
 def open_group(folder: Path, name: str) -> xr.Dataset:
-    """Open one group lazily."""
-    return xr.open_zarr(folder, group=name, consolidated=False)
+    """Open one group lazily; where its numbers turn out to be damaged, the error names the array."""
+    return xr.open_dataset(folder, engine=_CheckedGroup, group=name, chunks={})
+
+
+def check_space(folder: Path, n_bytes: int) -> None:
+    """Refuse to begin what clearly will not fit on the disk.
+
+    Parameters
+    ----------
+    folder
+        Where it goes.
+    n_bytes
+        Size of the numbers that are going to be written, before compression.
+    """
+    free = shutil.disk_usage(folder).free
+    if n_bytes / _COMPRESSION > free:
+        raise ValueError(
+            f"store: the disk must have room for {n_bytes / 2**30:.2f} GiB of numbers; got {free / 2**30:.2f} GiB free. "
+            "Make room, or write to another disk."
+        )
+
+
+def is_complete(out: Path) -> bool:
+    """Whether a place holds a result that was written to its end."""
+    return bool(attributes(out).get("complete", False))
+
+
+class _CheckedGroup(BackendEntrypoint):
+    """The engine ``zarr``, with errors that name the array whose checksum does not agree."""
+
+    open_dataset_parameters = ("filename_or_obj", "drop_variables", "group")
+
+    def open_dataset(  # type: ignore[override]
+        self, filename_or_obj: Any, *, drop_variables: Any = None, group: str = ""
+    ) -> xr.Dataset:
+        place = Path(filename_or_obj) / group
+        with _naming(place):  # coordinates of dimensions are read at once
+            opened = ZarrBackendEntrypoint().open_dataset(filename_or_obj, group=group, consolidated=False)
+        return opened.assign({name: _checked(variable, place / str(name)) for name, variable in _lazy(opened)})
+
+
+def _lazy(dataset: xr.Dataset) -> list[tuple[str, xr.Variable]]:
+    """Variables that have not been read yet."""
+    return [(str(name), v) for name, v in dataset.variables.items() if name not in dataset.indexes]
+
+
+def _checked(variable: xr.Variable, place: Path) -> xr.Variable:
+    """The same variable, which names its place where it cannot be read."""
+    array = indexing.LazilyIndexedArray(_CheckedArray(variable, place))
+    return xr.Variable(variable.dims, array, variable.attrs, variable.encoding)
+
+
+class _CheckedArray(BackendArray):
+    """An array whose errors name it."""
+
+    def __init__(self, variable: xr.Variable, place: Path) -> None:
+        self.variable, self.place = variable, place
+        self.shape, self.dtype = variable.shape, variable.dtype
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
+
+    def _read(self, key: tuple[Any, ...]) -> Any:
+        with _naming(self.place):
+            return np.asarray(self.variable[key].data)
+
+
+@contextmanager
+def _naming(place: Path) -> Iterator[None]:
+    """Turn what a codec says of damaged bytes into a sentence."""
+    try:
+        yield
+    except (ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"store: the numbers in {place} must be those that were written; they are damaged ({error}). "
+            "Copy the result again, or make it anew."
+        ) from None
 
 
 def _rechunked(dataset: xr.Dataset) -> xr.Dataset:
@@ -148,78 +234,56 @@ def _rechunked(dataset: xr.Dataset) -> xr.Dataset:
     return dataset
 
 
-def check_place(out: Path, inputs: Sequence[Path], overwrite: bool) -> None:
-    """Refuse a place where something could be lost."""
-    here = out.resolve()
-    for source in inputs:
-        there = source.resolve()
-        if here == there or there in here.parents or here in there.parents:
-            raise ValueError(f"store: the output must not be the recording or lie within it; got {out} and {source}.")
-    check_parent("store", out)
-    if not out.exists():
-        return
-    if not overwrite:
-        raise ValueError(f"store: {out} exists already. Choose another name, or give --overwrite.")
-    if not _is_result(out):
-        raise ValueError(
-            f"store: {out} is no result of manifold-observer and is not replaced. Choose another name, or move it away."
-        )
+def _take_up(work: Work, place: Path) -> None:
+    """Put in order what runs to this place left behind that were killed or failed: only their passes go on."""
+    with left_behind(place.parent, place.name, work) as dead:
+        for one in dead:
+            _put_back(one, place)
+            if one.passes.is_dir() and not work.passes.exists():
+                one.passes.rename(work.passes)
+            if not one.kept:
+                remove(one)
 
 
-def check_parent(who: str, out: Path) -> None:
-    """Refuse a place whose folder does not exist."""
-    if not out.parent.is_dir():
-        raise ValueError(f"{who}: the folder of {out} must exist. Make it with: mkdir -p {out.parent}.")
-
-
-def is_complete(out: Path) -> bool:
-    """Whether a place holds a result that was written to its end."""
-    return bool(attributes(out).get("complete", False))
-
-
-def _is_result(out: Path) -> bool:
-    """Whether a place holds a result of this project."""
-    return _MARK in attributes(out)
-
-
-@contextmanager
-def _locked(partial: Path, out: Path) -> Iterator[None]:
-    """Hold the partial folder alone, empty at the start; a killed run's leftovers are cleared."""
-    partial.mkdir(exist_ok=True)
-    handle = os.open(partial, os.O_RDONLY)
+def _put_back(work: Work, place: Path) -> None:
+    """Put an earlier result back whose replacement had not come to its place."""
+    if not work.earlier.exists() or (os.path.lexists(place) and not work.result.exists()):
+        return  # there is none, or its replacement is in its place
     try:
-        if not _lock(handle, partial):
-            raise ValueError(f"store: another run is writing {out}. Wait for it, or choose another name.")
-        for leftover in partial.iterdir():
-            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
-        yield
-    finally:
-        os.close(handle)
+        rename_new(work.earlier, place)
+    except FileExistsError:
+        work.keep(f"something else is at {place}")
 
 
-def _lock(handle: int, partial: Path) -> bool:
-    """Lock the folder; false when another run holds it, or had it and has just moved it away."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return os.path.samestat(os.fstat(handle), partial.stat())
-    except (BlockingIOError, FileNotFoundError):
-        return False
-
-
-def _finish(partial: Path) -> None:
-    """Mark a result as complete, with all metadata in one place so that it opens fast and without a warning."""
-    zarr.open_group(partial, mode="r+").attrs["complete"] = True
-    with warnings.catch_warnings():
-        # Zarr says that other programs may not know consolidated metadata: they read the plain one beside it.
-        warnings.simplefilter("ignore", zarr.errors.ZarrUserWarning)
-        zarr.consolidate_metadata(partial)
-
-
-def _appear(partial: Path, out: Path) -> None:
+def _appear(work: Work, place: Path, out: Path, overwrite: bool) -> None:
     """Put the finished folder in its place; an earlier result goes only after that."""
-    old = out.with_name(out.name + ".old")
-    if out.exists():
-        shutil.rmtree(old, ignore_errors=True)
-        out.rename(old)
-    partial.rename(out)
-    shutil.rmtree(old, ignore_errors=True)
+    try:
+        if overwrite and os.path.lexists(place):
+            _set_aside(work, place, out)
+        rename_new(work.result, place)
+    except (OSError, ValueError) as error:
+        work.keep(str(error))
+        _put_back(work, place)
+        raise ValueError(f"{_refusal(error, out)} The finished result is kept at {work.result}.") from None
+    except BaseException:
+        _put_back(work, place)
+        raise
+    sync(place.parent)
+    sync(work.folder)
+    shutil.rmtree(work.earlier, ignore_errors=True)
+
+
+def _set_aside(work: Work, place: Path, out: Path) -> None:
+    """Move the earlier result into the work folder, where nobody else adds to it any more."""
+    check_replaceable(place, out)
+    rename_new(place, work.earlier)
+    foreign = first_foreign(work.earlier)
+    if foreign is not None:  # it came in the last moment
+        raise ValueError(f"store: {out} {foreign} and is not replaced.")
+
+
+def _refusal(error: OSError | ValueError, out: Path) -> str:
+    """Why the finished result could not come to its place."""
+    if isinstance(error, FileExistsError):
+        return f"store: something has appeared at {out} meanwhile and is not replaced. Move it away."
+    return str(error) if isinstance(error, ValueError) else f"store: {out} cannot be written: {error.strerror}."

@@ -7,6 +7,7 @@ complete result with the groups ``/frames`` and ``/state``, whose attributes say
 from __future__ import annotations
 
 import glob
+import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,11 +19,14 @@ import xarray as xr
 
 from .continuation import Learnt, Notice, Position, beginning, laid, learnt_from, moved, new_frames, next_frames
 from .features import Frame, samples_in
+from .manifest import check_whole
 from .observer import observe
 from .pieces import Piece
+from .placement import check_parent, overlap
 from .progress import Stages
 from .run import store_frames
-from .store import alone, attributes, check_parent, is_complete, open_group, start, write_group, writing
+from .store import alone, is_complete, open_group, start, write_group, writing
+from .workfolder import is_work_folder
 
 _PART = re.compile(r"\d{6}\.zarr")
 
@@ -99,6 +103,7 @@ def extend_result(
     _check_out(out, [result, *recordings])
     learnt = learnt_from(result, clip=clip)
     with alone(out):
+        _check_parts(out)
         return _step(learnt, recordings, out, hold_back, stages or Stages(), None)
 
 
@@ -160,6 +165,7 @@ def follow(
     learnt = learnt_from(result, clip=clip)
     told = _Once(notice)
     with alone(out):
+        _check_parts(out)
         since = time.monotonic()
         while True:
             step = _step(learnt, recordings, out, hold_back, Stages(), told)
@@ -202,15 +208,13 @@ def open_stream(out: Path) -> xr.Dataset:
     parts = _parts(Path(out))
     if not parts:
         raise FileNotFoundError(f"open_stream: {out} holds no parts. Give the OUT of manifold-observer extend.")
-    for part in parts:
-        if not is_complete(part):
-            raise ValueError(f"open_stream: {part} is no complete part. Copy the folder again.")
+    attrs = [_checked("open_stream", part) for part in parts][-1]
     frames, states = ([open_group(part, group) for part in parts] for group in ("frames", "state"))
     last = states[-1]
     whole = {str(name): values for name, values in last.data_vars.items() if "frame" not in values.dims}
     along = {"frames": _along(frames, "frames")}
     along |= {str(name): _along(states, str(name)) for name in last.data_vars if name not in whole}
-    return xr.Dataset({**along, **whole}, attrs={**attributes(parts[-1]), **last.attrs})
+    return xr.Dataset({**along, **whole}, attrs={**attrs, **last.attrs})
 
 
 def _along(parts: Sequence[xr.Dataset], name: str) -> xr.DataArray:
@@ -290,15 +294,26 @@ def _origin(learnt: Learnt, position: Position, pieces: Sequence[Piece]) -> dict
 
 def _position(part: Path, learnt: Learnt) -> Position:
     """Where the last part says that the next begins."""
-    attrs = attributes(part)
-    if not attrs.get("complete"):
-        raise ValueError(f"extend: {part} is no complete part. Remove it, and those after it, to go on from the last.")
+    attrs = _checked("extend", part)
     if attrs.get("extends_fingerprint") != learnt.fingerprint:
         raise ValueError(
             f"extend: OUT must hold parts that follow {learnt.path}; got {part}, which follows "
             f"{attrs.get('extends', 'no result')}, as it was then. Name that result, or begin anew in another folder."
         )
     return Position.from_json(attrs["position"])
+
+
+def _check_parts(out: Path) -> None:
+    """Refuse to add to a stream that is damaged."""
+    for part in _parts(out):
+        _checked("extend", part)
+
+
+def _checked(who: str, part: Path) -> dict[str, Any]:
+    """Attributes of a part that is whole."""
+    if not is_complete(part):
+        raise ValueError(f"{who}: {part} is no complete part. Copy it again, or remove it and those after it.")
+    return check_whole(who, part)
 
 
 def _parts(out: Path) -> list[Path]:
@@ -327,14 +342,12 @@ def _matched(recordings: Sequence[Path], *, patient: bool) -> list[Path]:
 def _check_out(out: Path, inputs: Sequence[Path]) -> None:
     """Refuse a folder that is not for parts alone."""
     check_parent("extend", out)
-    here = out.resolve()
     for source in inputs:
-        there = Path(source).resolve()
-        if here == there or there in here.parents:
+        if overlap(out, Path(source)):
             raise ValueError(
                 f"extend: OUT must not be the result or a recording, or lie within; got {out} and {source}."
             )
-    foreign = out.exists() and (not out.is_dir() or any(not _ours(path) for path in out.iterdir()))
+    foreign = os.path.lexists(out) and (not out.is_dir() or any(not _ours(path) for path in out.iterdir()))
     if foreign:
         raise ValueError(
             f"extend: OUT must be a new folder, or hold nothing but parts; got {out}. Choose another name."
@@ -342,8 +355,8 @@ def _check_out(out: Path, inputs: Sequence[Path]) -> None:
 
 
 def _ours(path: Path) -> bool:
-    """Whether a name in OUT is that of a part, or of one that is being written."""
-    return _PART.fullmatch(path.name.removesuffix(".partial")) is not None
+    """Whether a name in OUT is that of a part, or of the folder in which one is being written."""
+    return _PART.fullmatch(path.name) is not None or is_work_folder(path)
 
 
 @contextmanager

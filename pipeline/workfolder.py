@@ -1,0 +1,315 @@
+"""The hidden folder beside an output that a run works in: marked as ours, locked while the run lives.
+
+Throughout: a *work folder* is ``.NAME.TOKEN.manifold-observer`` beside an output of that name. Its *mark* is
+a file in it that repeats the token; a folder whose name and mark do not agree is somebody else's. The lock
+is on the mark, so that it ends with the process that holds it, however that ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+_MARK = "mark.json"
+_RUNNING = "running"
+_KEPT = "kept"
+# The only names in a work folder that are ever removed, the mark last.
+_OURS = ("result", "earlier", "passes", _RUNNING, _KEPT)
+_NAME = re.compile(r"\.(.*)\.([0-9a-f]{8})([0-9a-f]{8})\.manifold-observer", re.DOTALL)
+# Bytes of the output's name that are repeated: some file systems allow 143 in all, most 255.
+_LONGEST_STEM = 100
+# Two runs that start at once see each other for some milliseconds, until one of them has given way.
+_PATIENCE = 2.0
+
+
+@dataclass(frozen=True)
+class Work:
+    """A work folder that this process holds."""
+
+    folder: Path
+    handle: int
+    """Of the mark, which is locked."""
+
+    @property
+    def result(self) -> Path:
+        """What is being written."""
+        return self.folder / "result"
+
+    @property
+    def earlier(self) -> Path:
+        """The result that is being replaced."""
+        return self.folder / "earlier"
+
+    @property
+    def passes(self) -> Path:
+        """What a later run of the same command can use."""
+        return self.folder / "passes"
+
+    @property
+    def kept(self) -> bool:
+        """Whether a finished result lies here, for which there was no place."""
+        return (self.folder / _KEPT).exists() and (self.result.exists() or self.earlier.exists())
+
+    def keep(self, why: str) -> None:
+        """Never clear the finished result that lies here."""
+        (self.folder / _KEPT).write_text(why, encoding="utf-8")
+
+
+@contextmanager
+def holding(parent: Path, name: str, busy: str) -> Iterator[Work]:
+    """Hold a place alone, with a work folder of one's own; what nobody needs of it is removed at the end.
+
+    Parameters
+    ----------
+    parent
+        Folder to put the work folder into.
+    name
+        Name of the output there. Runs that name the same one exclude each other.
+    busy
+        What to say where another run holds it.
+
+    Yields
+    ------
+    The work folder. It stays where it holds passes, or a finished result that is to be kept.
+
+    Raises
+    ------
+    ValueError
+        Another run holds the place.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> parent = Path(tempfile.mkdtemp())
+    >>> with holding(parent, "out.zarr", "busy"):
+    ...     with holding(parent, "out.zarr", "another run is writing"):
+    ...         pass
+    Traceback (most recent call last):
+    ValueError: another run is writing
+    >>> list(parent.iterdir())
+    []
+    """
+    work = _begin(parent, name)
+    try:
+        if not _is_alone(work, parent, name):
+            raise ValueError(busy)
+        (work.folder / _RUNNING).touch()
+        yield work
+    finally:
+        if not (work.kept or work.earlier.exists() or _holds_files(work.passes)):
+            remove(work)
+        os.close(work.handle)
+
+
+@contextmanager
+def left_behind(parent: Path, name: str, own: Work) -> Iterator[list[Work]]:
+    """Work folders of runs that were killed or failed, newest first, held for the length of a block."""
+    found: list[Work] = []
+    try:
+        for path in work_folders(parent, name):
+            if path != own.folder and (work := _taken(path)) is not None:
+                found.append(work)
+        yield sorted(found, key=lambda work: work.folder.stat().st_mtime_ns, reverse=True)
+    finally:
+        for work in found:
+            os.close(work.handle)
+
+
+def work_folders(parent: Path, name: str) -> list[Path]:
+    """All work folders beside an output, whether their run lives or not."""
+    return [path for path in _named(parent) if is_work_folder(path, name)]
+
+
+def is_work_folder(path: Path, name: str | None = None) -> bool:
+    """Whether a folder is a work folder: a name of ours that its mark repeats.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    name
+        Name of the output that it must belong to; None for any.
+    """
+    named = _NAME.fullmatch(path.name)
+    if named is None or path.is_symlink():
+        return False
+    mark = _read_mark(path)
+    agrees = mark.get("token") == named[2] + named[3] and path.name == _folder_name(str(mark.get("name")), named[2])
+    return agrees and name in (None, mark.get("name"))
+
+
+def remove(work: Work) -> None:
+    """Remove what is ours in a work folder, and the folder where nothing else lies in it."""
+    for name in _OURS:
+        path = work.folder / name
+        with suppress(OSError):
+            # A link is none of ours, and rmtree refuses it.
+            shutil.rmtree(path) if stat.S_ISDIR(path.lstat().st_mode) else path.unlink()
+    with suppress(OSError):
+        if [path.name for path in work.folder.iterdir()] == [_MARK]:
+            (work.folder / _MARK).unlink()
+            work.folder.rmdir()
+
+
+def _begin(parent: Path, name: str) -> Work:
+    """Make a work folder that is held from the moment on in which it bears its mark."""
+    try:
+        _sweep(parent, name)
+        while True:
+            folder = parent / _folder_name(name, secrets.token_hex(4))
+            if (work := _made(folder, name)) is not None:
+                return work
+    except OSError as error:
+        raise type(error)(
+            f"store: the folder of {parent / name} must be writable; got: {error.strerror}. "
+            "Choose another folder, or make room or permissions there."
+        ) from None
+
+
+def _made(folder: Path, name: str) -> Work | None:
+    """A new work folder; None where the name is taken, or another run has swept it away before it was marked."""
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        return None
+    handle = None
+    try:
+        handle = os.open(folder / _MARK, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.write(handle, json.dumps(_mark(folder, name)).encode())
+        if os.path.samestat(os.fstat(handle), os.stat(folder / _MARK)):
+            return Work(folder, handle)
+    except (FileNotFoundError, BlockingIOError):
+        pass
+    except BaseException:
+        _unmake(folder)
+        raise
+    if handle is not None:
+        os.close(handle)
+    return None
+
+
+def _mark(folder: Path, name: str) -> dict[str, str]:
+    """What a mark says: whose it is, and for those who look into it, what for."""
+    return {
+        "token": _NAME.sub(r"\2\3", folder.name),
+        "name": name,
+        "out": str(folder.parent / name),
+        "manifold_observer": version("manifold-observer"),
+    }
+
+
+def _unmake(folder: Path) -> None:
+    """Remove a folder that could not be marked."""
+    with suppress(OSError):
+        (folder / _MARK).unlink(missing_ok=True)
+        folder.rmdir()
+
+
+def _is_alone(work: Work, parent: Path, name: str) -> bool:
+    """Whether no other run holds the place; of those that start at once, the one with the smallest name stays.
+
+    Safe, because each looks for others only after its own folder can be seen: of any two, the later one sees
+    the earlier.
+    """
+    until = time.monotonic() + _PATIENCE
+    while others := [path for path in work_folders(parent, name) if path != work.folder and _lives(path)]:
+        settled = any((path / _RUNNING).exists() for path in others)
+        if settled or min(others) < work.folder or time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def _lives(path: Path) -> bool:
+    """Whether a process holds a work folder. A shared lock: those who ask do not disturb each other."""
+    handle = _opened(path)
+    if handle is None:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
+def _taken(path: Path) -> Work | None:
+    """Hold a work folder that nobody holds; None where somebody does, or has just removed it."""
+    handle = _opened(path)
+    if handle is None:
+        return None
+    for _ in range(10):
+        with suppress(BlockingIOError):  # by one who asks whether it lives, for a moment
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if (path / _MARK).exists():
+                return Work(path, handle)
+            break
+        time.sleep(0.01)
+    os.close(handle)
+    return None
+
+
+def _sweep(parent: Path, name: str) -> None:
+    """Remove folders of runs that were killed before they had marked them: there is nothing in these."""
+    for path in _named(parent):
+        named = _NAME.fullmatch(path.name)
+        if named is None or path.name != _folder_name(name, named[2]) or _read_mark(path):
+            continue
+        with suppress(OSError):
+            if (empty := _taken(path)) is not None:
+                if not os.fstat(empty.handle).st_size:
+                    (path / _MARK).unlink()
+                os.close(empty.handle)
+            path.rmdir()  # which refuses a folder that is not empty
+
+
+def _named(parent: Path) -> list[Path]:
+    """Folders in a folder that are named like work folders."""
+    try:
+        return sorted(path for path in parent.iterdir() if _NAME.fullmatch(path.name) and not path.is_symlink())
+    except FileNotFoundError:
+        return []
+
+
+def _folder_name(name: str, random: str) -> str:
+    """Name of a work folder. The second half of the token checks the first: nobody has such a name by chance."""
+    stem = os.fsencode(name)[:_LONGEST_STEM].decode("utf-8", "ignore")
+    check = hashlib.sha256(random.encode() + os.fsencode(name)).hexdigest()[:8]
+    return f".{stem}.{random}{check}.manifold-observer"
+
+
+def _opened(path: Path) -> int | None:
+    """Handle of a mark; None where it is gone."""
+    try:
+        return os.open(path / _MARK, os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+
+
+def _read_mark(path: Path) -> dict[str, Any]:
+    """What a mark says; nothing where there is none."""
+    try:
+        mark = json.loads((path / _MARK).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return mark if isinstance(mark, dict) else {}
+
+
+def _holds_files(folder: Path) -> bool:
+    """Whether there is any file in a folder."""
+    return any(files for _, _, files in os.walk(folder))
