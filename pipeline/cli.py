@@ -41,19 +41,25 @@ def main() -> None:
         cli.main(standalone_mode=False)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
-    except click.Abort:
-        _fail("interrupted", 130)
+    except click.Abort as aborted:
+        _fail(_with_notes("interrupted", aborted.__cause__), 130)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        _fail("interrupted", 130)
+    except KeyboardInterrupt as interrupt:
+        _fail(_with_notes("interrupted", interrupt), 130)
     except Exception as error:
         if "--debug" in sys.argv:
             raise
         known = isinstance(error, ValueError | OSError | RuntimeError | TypeError | ImportError)
         text = " ".join(str(error).split()) or type(error).__name__
-        _fail(text if known else f"{type(error).__name__}: {text} (--debug shows where)", 1)
+        _fail(_with_notes(text if known else f"{type(error).__name__}: {text} (--debug shows where)", error), 1)
+
+
+def _with_notes(text: str, error: BaseException | None) -> str:
+    """An error and what was noted on its way, such as from where the same command resumes."""
+    notes = getattr(error, "__notes__", [])
+    return " ".join([f"{text.rstrip('.')}.", *notes]) if notes else text
 
 
 def _fail(sentence: str, code: int) -> None:

@@ -119,7 +119,7 @@ def _damages(out: Path, manifest: dict[str, Any], groups: Sequence[str] | None) 
     for group in [""] if groups is None else [f"{name}/" for name in groups]:
         there = dict(_sizes(out, group))
         listed = {name: size for name, size in manifest["sizes"].items() if name.startswith(group)}
-        if not listed:
+        if group and not listed:
             yield f"it has no group {group.rstrip('/')}"
         for name, size in listed.items():
             if name not in there:

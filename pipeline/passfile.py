@@ -53,7 +53,7 @@ def read(path: Path) -> Pass:
     if not path.is_file():  # a pipe would keep the reader waiting
         raise DamagedError("it is not a file")
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         about = dict(json.loads(arrays.pop("about").tobytes()))
         found, written = Pass(arrays, about), about.pop("digest")

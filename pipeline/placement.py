@@ -35,7 +35,7 @@ def placed(out: Path) -> Path:
 def check_place(out: Path, inputs: Sequence[Path], overwrite: bool) -> None:
     """Refuse a place where something could be lost."""
     for source in inputs:
-        if overlap(out, source):
+        if lies_within(out, source) or lies_within(source, out):
             raise ValueError(f"store: the output must not be the recording or lie within it; got {out} and {source}.")
     check_parent("store", out)
     check_links(out)
@@ -48,13 +48,17 @@ def check_place(out: Path, inputs: Sequence[Path], overwrite: bool) -> None:
     check_replaceable(place, out)
 
 
-def overlap(out: Path, source: Path) -> bool:
-    """Whether an input is the output, lies within it, or holds it, by any name."""
-    here, there = out.resolve(), source.resolve()
-    if here == there or there in here.parents or here in there.parents:
-        return True
-    # Names may differ for the same folder: mounts, and file systems that ignore case.
-    return any(_same(here, path) for path in (there, *there.parents)) or any(_same(there, path) for path in here.parents)
+def lies_within(inner: Path, outer: Path) -> bool:
+    """Whether a path is another, or lies within it, by any name.
+
+    Examples
+    --------
+    >>> lies_within(Path("/tmp/night.zarr/x"), Path("/tmp/../tmp/night.zarr")), lies_within(Path("/tmp"), Path("/tmp/x"))
+    (True, False)
+    """
+    here, there = inner.resolve(), outer.resolve()
+    # Names may differ for one folder: mounts, and file systems that ignore case.
+    return any(path == there or _same(path, there) for path in (here, *here.parents))
 
 
 def check_parent(who: str, out: Path) -> None:
@@ -76,7 +80,7 @@ def check_sources(parent: Path, name: str, inputs: Sequence[Path]) -> None:
     """Refuse inputs that lie in a work folder, which is going to be cleared."""
     for folder in work_folders(parent, name):
         for source in inputs:
-            if folder.resolve() in (source.resolve(), *source.resolve().parents):
+            if lies_within(source, folder):
                 raise ValueError(
                     f"store: the recording must not lie in the work folder of an earlier run; got {source}. "
                     "Move it elsewhere."

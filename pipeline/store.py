@@ -19,7 +19,7 @@ from zarr.codecs import Crc32cCodec, ZstdCodec
 from .manifest import MARK, attributes, first_foreign, seal
 from .placement import check_parent as check_parent
 from .placement import check_place, check_replaceable, placed, rename_new, sync, sync_tree
-from .workfolder import Work, holding, left_behind, remove
+from .workfolder import Work, holding, is_folder, left_behind, remove
 
 # Numbers in a chunk of a stored array, about 4 MB: workers read some chunks ahead.
 _CHUNK_NUMBERS = 2**19
@@ -239,7 +239,7 @@ def _take_up(work: Work, place: Path) -> None:
     with left_behind(place.parent, place.name, work) as dead:
         for one in dead:
             _put_back(one, place)
-            if one.passes.is_dir() and not work.passes.exists():
+            if is_folder(one.passes) and not work.passes.exists():
                 one.passes.rename(work.passes)
             if not one.kept:
                 remove(one)
@@ -247,7 +247,7 @@ def _take_up(work: Work, place: Path) -> None:
 
 def _put_back(work: Work, place: Path) -> None:
     """Put an earlier result back whose replacement had not come to its place."""
-    if not work.earlier.exists() or (os.path.lexists(place) and not work.result.exists()):
+    if not is_folder(work.earlier) or (os.path.lexists(place) and not is_folder(work.result)):
         return  # there is none, or its replacement is in its place
     try:
         rename_new(work.earlier, place)

@@ -22,7 +22,7 @@ from .features import Frame, samples_in
 from .manifest import check_whole
 from .observer import observe
 from .pieces import Piece
-from .placement import check_parent, overlap
+from .placement import check_parent, lies_within
 from .progress import Stages
 from .run import store_frames
 from .store import alone, is_complete, open_group, start, write_group, writing
@@ -343,7 +343,7 @@ def _check_out(out: Path, inputs: Sequence[Path]) -> None:
     """Refuse a folder that is not for parts alone."""
     check_parent("extend", out)
     for source in inputs:
-        if overlap(out, Path(source)):
+        if lies_within(out, Path(source)):
             raise ValueError(
                 f"extend: OUT must not be the result or a recording, or lie within; got {out} and {source}."
             )

@@ -61,7 +61,7 @@ class Work:
     @property
     def kept(self) -> bool:
         """Whether a finished result lies here, for which there was no place."""
-        return (self.folder / _KEPT).exists() and (self.result.exists() or self.earlier.exists())
+        return (self.folder / _KEPT).exists() and (is_folder(self.result) or is_folder(self.earlier))
 
     def keep(self, why: str) -> None:
         """Never clear the finished result that lies here."""
@@ -109,7 +109,7 @@ def holding(parent: Path, name: str, busy: str) -> Iterator[Work]:
         (work.folder / _RUNNING).touch()
         yield work
     finally:
-        if not (work.kept or work.earlier.exists() or _holds_files(work.passes)):
+        if not (work.kept or is_folder(work.earlier) or _holds_files(work.passes)):
             remove(work)
         os.close(work.handle)
 
@@ -144,11 +144,16 @@ def is_work_folder(path: Path, name: str | None = None) -> bool:
         Name of the output that it must belong to; None for any.
     """
     named = _NAME.fullmatch(path.name)
-    if named is None or path.is_symlink():
+    if named is None or not is_folder(path):
         return False
     mark = _read_mark(path)
     agrees = mark.get("token") == named[2] + named[3] and path.name == _folder_name(str(mark.get("name")), named[2])
     return agrees and name in (None, mark.get("name"))
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder itself, not a link to one: we make none."""
+    return path.is_dir() and not path.is_symlink()
 
 
 def remove(work: Work) -> None:
@@ -156,8 +161,11 @@ def remove(work: Work) -> None:
     for name in _OURS:
         path = work.folder / name
         with suppress(OSError):
-            # A link is none of ours, and rmtree refuses it.
-            shutil.rmtree(path) if stat.S_ISDIR(path.lstat().st_mode) else path.unlink()
+            kind = path.lstat().st_mode
+            if stat.S_ISDIR(kind):
+                shutil.rmtree(path)
+            elif stat.S_ISREG(kind):  # a link is somebody else's
+                path.unlink()
     with suppress(OSError):
         if [path.name for path in work.folder.iterdir()] == [_MARK]:
             (work.folder / _MARK).unlink()
@@ -281,7 +289,7 @@ def _sweep(parent: Path, name: str) -> None:
 def _named(parent: Path) -> list[Path]:
     """Folders in a folder that are named like work folders."""
     try:
-        return sorted(path for path in parent.iterdir() if _NAME.fullmatch(path.name) and not path.is_symlink())
+        return sorted(path for path in parent.iterdir() if _NAME.fullmatch(path.name) and is_folder(path))
     except FileNotFoundError:
         return []
 

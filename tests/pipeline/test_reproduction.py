@@ -1,18 +1,24 @@
 """Experiments are cut into pieces that are kept, drawn, and judged as their numbers say."""
 
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
+import damage
 import numpy as np
 import pytest
 import xarray as xr
+from damage import digest_of
 
-from manifold_observer.pipeline import paper_drift, paper_sphere
+from manifold_observer.pipeline import paper_drift, paper_sphere, piecefile
 from manifold_observer.pipeline.paper import EXPERIMENTS
+from manifold_observer.pipeline.pictures import new_figure
 from manifold_observer.pipeline.reproduction import Claim, Experiment, Piece, claims_table, reproduce
+from manifold_observer.tasks import atomic
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
@@ -109,6 +115,126 @@ def test_reproduce__a_killed_run_goes_on(tmp_path):
     assert kept.stat().st_mtime_ns == before
     with xr.open_dataset(tmp_path / "out/toy.nc", engine="scipy") as stored:
         assert stored["x"].values.tolist() == [0, 1, 2]
+
+
+# ------------------------------------------------------------------------------------------ damage and disks
+
+
+@pytest.mark.parametrize("harm", damage.WAYS.values(), ids=damage.WAYS)
+def test_reproduce__a_damaged_piece_is_computed_again(tmp_path, harm):
+    out = tmp_path / "out"
+    reproduce({"toy": experiment()}, out)
+    before = digest_of(out)
+    made.clear()
+    harm(out / "pieces/toy/x2.nc")
+    if (out / "pieces/toy/x2.nc").is_dir():  # not ours: it is named, and has to be moved away
+        with (
+            pytest.warns(UserWarning, match=r"x2.nc cannot be used: it is not a file"),
+            pytest.raises(OSError, match="could not be written: Is a directory"),
+        ):
+            reproduce({"toy": experiment()}, out)
+        (out / "pieces/toy/x2.nc").rmdir()
+        made.clear()
+        reproduce({"toy": experiment()}, out)
+    else:
+        with pytest.warns(UserWarning, match=r"x2.nc cannot be used: it is damaged; it is computed again") as told:
+            reproduce({"toy": experiment()}, out)
+        assert len(told) == 1
+    assert made == [2]
+    assert digest_of(out) == before
+
+
+def test_piecefile__any_flipped_byte_is_seen(tmp_path):
+    place = tmp_path / "a.nc"
+    dataset = xr.Dataset({"x": ("k", [1.0, 2.0])}, {"name": ("k", ["one", "other"])}, {"settings": "x=1"})
+    piecefile.write(dataset, place)
+    xr.testing.assert_identical(piecefile.read(place), dataset)
+    content = place.read_bytes()
+    for k in range(len(content)):
+        place.write_bytes(content[:k] + bytes([content[k] ^ 1]) + content[k + 1 :])
+        with pytest.raises(piecefile.DamagedError):
+            piecefile.read(place)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EROFS])
+@pytest.mark.parametrize("name", ["x2.nc", "toy.nc", "toy-nothing.png", "claims.json", "claims.md"])
+def test_reproduce__a_disk_that_fails_says_how_to_resume(tmp_path, monkeypatch, name, number):
+    pytest.importorskip("matplotlib")
+    toy = replace(experiment(), draw=lambda joined: {"nothing": new_figure(1, 1)})
+    reproduce({"toy": toy}, tmp_path / "whole")
+    made.clear()
+    rename = os.replace
+
+    def fail(partial, place):
+        if place.name == name:
+            raise OSError(number, os.strerror(number))
+        rename(partial, place)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(atomic.os, "replace", fail)
+        with pytest.raises(OSError, match="reproduce: ") as failed:
+            reproduce({"toy": toy}, tmp_path / "out")
+    assert str(failed.value) == (
+        f"reproduce: {tmp_path / 'out'} could not be written: {os.strerror(number)}. What is finished is kept; the "
+        "same command resumes once this is mended."
+    )
+    assert not list((tmp_path / "out").rglob("*.partial"))
+    reproduce({"toy": toy}, tmp_path / "out")
+    assert made == ([1, 2, 2, 3] if name == "x2.nc" else [1, 2, 3])
+    assert digest_of(tmp_path / "out") == digest_of(tmp_path / "whole")
+
+
+def test_reproduce__leftovers_of_a_killed_write_are_removed_and_nothing_else(tmp_path):
+    out, hexes = tmp_path / "out", "0" * 32
+    reproduce({"toy": experiment()}, out)
+    before = digest_of(out)
+    for name in (f"toy.nc.{hexes}.partial", f"pieces/toy/x1.nc.{hexes}.partial", f"claims.md.{hexes}.partial"):
+        (out / name).write_bytes(b"half")
+    for name in ("thesis.partial", f"thesis.txt.{hexes}.partial", "pieces/toy/notes.txt"):
+        (out / name).write_bytes(b"years of work")
+    reproduce({"toy": experiment()}, out)
+    assert digest_of(out).keys() - before.keys() == {
+        "thesis.partial",
+        f"thesis.txt.{hexes}.partial",
+        "pieces/toy/notes.txt",
+    }
+
+
+def with_numbers(place):
+    place.mkdir()
+    (place / "toy.nc").write_bytes(b"years of work")
+
+
+FOREIGN = {
+    "numbers by our name": with_numbers,
+    "the old mark": lambda place: (with_numbers(place), (place / "reproduction.json").write_text("{}")),
+    "a file": lambda place: place.write_bytes(b"years of work"),
+    "a link": lambda place: (with_numbers(place.with_name("elsewhere")), place.symlink_to("elsewhere")),
+    "a link to nothing": lambda place: place.symlink_to("nowhere"),
+}
+
+
+@pytest.mark.parametrize("make", FOREIGN.values(), ids=FOREIGN)
+def test_reproduce__a_place_that_is_not_ours_is_refused_and_left(tmp_path, make):
+    make(tmp_path / "out")
+    before = digest_of(tmp_path)
+    with pytest.raises(ValueError, match=r"reproduce: the output must be"):
+        reproduce({"toy": experiment()}, tmp_path / "out")
+    assert digest_of(tmp_path) == before
+
+
+def test_reproduce__links_within_are_replaced_or_refused_never_followed(tmp_path):
+    out = tmp_path / "out"
+    reproduce({"toy": experiment()}, out)
+    (tmp_path / "mine.nc").write_bytes(b"years of work")
+    (out / "toy.nc").unlink()
+    (out / "toy.nc").symlink_to(tmp_path / "mine.nc")
+    reproduce({"toy": experiment()}, out)
+    assert (tmp_path / "mine.nc").read_bytes() == b"years of work"
+    (out / "pieces").rename(tmp_path / "moved")
+    (out / "pieces").symlink_to(tmp_path / "moved")
+    with pytest.raises(ValueError, match="pieces must be a folder itself; got a symbolic link"):
+        reproduce({"toy": experiment()}, out)
 
 
 def test_claims_table__says_what_would_make_a_claim_hold():

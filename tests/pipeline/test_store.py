@@ -16,6 +16,7 @@ import zarr
 from manifold_observer.pipeline import store
 from manifold_observer.pipeline.run import open_result
 from manifold_observer.pipeline.store import open_group, start, write_group, writing
+from manifold_observer.pipeline.workfolder import is_work_folder
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
@@ -176,33 +177,20 @@ def test_writing__a_second_writer_is_refused(tmp_path):
 
 
 def test_writing__a_run_that_finished_meanwhile_is_not_replaced(tmp_path, monkeypatch):
-    locked = store._locked
+    holding = store.holding
 
     @contextlib.contextmanager
-    def another_finishes_first(partial, out):
-        monkeypatch.setattr(store, "_locked", locked)
+    def another_finishes_first(parent, name, busy):
+        monkeypatch.setattr(store, "holding", holding)
         write(tmp_path / "out.zarr")
-        with locked(partial, out):
-            yield
+        with holding(parent, name, busy) as work:
+            yield work
 
-    monkeypatch.setattr(store, "_locked", another_finishes_first)
+    monkeypatch.setattr(store, "holding", another_finishes_first)
     with pytest.raises(ValueError, match="exists already"):
         write(tmp_path / "out.zarr", values=2 * VALUES)
     assert everything(tmp_path) == ["out.zarr"]
     np.testing.assert_array_equal(open_result(tmp_path / "out.zarr")["state/state"], VALUES)
-
-
-def test_writing__a_lock_on_what_was_moved_away_is_no_lock(tmp_path, monkeypatch):
-    flock = store.fcntl.flock
-
-    def finish_just_before(handle, how):
-        (tmp_path / "out.zarr.partial").rename(tmp_path / "elsewhere")
-        flock(handle, how)
-
-    monkeypatch.setattr(store.fcntl, "flock", finish_just_before)
-    with pytest.raises(ValueError, match="another run is writing"):
-        write(tmp_path / "out.zarr")
-    assert everything(tmp_path) == ["elsewhere"]
 
 
 KILLED = textwrap.dedent(
@@ -237,12 +225,14 @@ def test_writing__a_run_killed_in_mid_write_leaves_nothing_that_reads_as_finishe
     command = [sys.executable, "-c", KILLED, recording, out]
     killed = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert everything(tmp_path) == ["out.zarr.partial", "walk.npy"]
-    left = open_group(tmp_path / "out.zarr.partial", "state")["state"].values
+    hidden, _ = everything(tmp_path)
+    unfinished = tmp_path / hidden / "result"
+    assert is_work_folder(unfinished.parent, "out.zarr")
+    left = open_group(unfinished, "state")["state"].values
     assert np.isnan(left).any()  # the kill was in mid-write
     assert not np.isnan(left).all()
     with pytest.raises(ValueError, match="was not finished"):
-        open_result(tmp_path / "out.zarr.partial")
+        open_result(unfinished)
 
     run([recording], out, RunConfig("identity", embed_options={"n_modes": 1}))
     assert everything(tmp_path) == ["out.zarr", "walk.npy"]

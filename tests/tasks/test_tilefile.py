@@ -1,5 +1,8 @@
 """Tiles in files: made once, mapped from then on."""
 
+import errno
+
+import damage
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -80,3 +83,45 @@ def test_read_or_make__a_failed_write_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="disk full"):
         tilefile.read_or_make(str(tmp_path / "panel"), two_blocks(), PLACES, SPANS, Scale(3.0))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("harm", damage.WAYS.values(), ids=damage.WAYS)
+def test_read_or_make__makes_what_is_damaged_again(tmp_path, harm):
+    path, blocks, why = str(tmp_path / "panel"), two_blocks(), []
+    tilefile.read_or_make(path, blocks, PLACES, SPANS, Scale(3.0))
+    file = tmp_path / "panel-001.npy"
+    whole = file.read_bytes()
+    harm(file)
+    if harm is damage.flip:  # within the numbers: only a digest of every tile in every pass would see that
+        damage.flip(file, 0.1)
+    tiles = tilefile.read_or_make(path, blocks, PLACES, SPANS, Scale(3.0), why.append)
+    assert_array_equal(tiles[1], expected(blocks, Scale(3.0))[1])
+    assert len(why) == file.is_dir()  # it is not ours, and the tile stays in memory
+    assert file.is_dir() or file.read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    "other", [np.zeros((7, 5), np.float32), np.zeros((5, 7)), np.asfortranarray(np.zeros((7, 5))), np.zeros(35)]
+)
+def test_read_or_make__a_tile_of_other_blocks_is_made_again(tmp_path, other):
+    blocks = two_blocks()
+    np.save(tmp_path / "panel-001.npy", other)
+    tiles = tilefile.read_or_make(str(tmp_path / "panel"), blocks, PLACES, SPANS, Scale(3.0))
+    assert_array_equal(tiles[1], expected(blocks, Scale(3.0))[1])
+
+
+def test_read_or_make__a_tile_that_cannot_be_written_stays_in_memory(tmp_path):
+    blocks, why = two_blocks(), []
+    with damage.files_of_at_most(300):  # 7 x 7 numbers are more, 7 x 5 and 5 x 5 with their header too
+        tiles = tilefile.read_or_make(str(tmp_path / "panel"), blocks, PLACES, SPANS, Scale(3.0), why.append)
+    for tile, truth in zip(tiles, expected(blocks, Scale(3.0)), strict=True):
+        assert_array_equal(tile, truth)
+    assert [error.errno for error in why] == [errno.EFBIG] * 3
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_read_or_make__without_its_folder_tiles_stay_in_memory(tmp_path):
+    blocks, why = two_blocks(), []
+    tiles = tilefile.read_or_make(str(tmp_path / "gone/panel"), blocks, PLACES, SPANS, Scale(3.0), why.append)
+    assert_array_equal(tiles[2], expected(blocks, Scale(3.0))[2])
+    assert {error.errno for error in why} == {errno.ENOENT}
