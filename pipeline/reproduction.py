@@ -20,7 +20,8 @@ import xarray as xr
 from dask.delayed import Delayed
 
 from .graph import Progress, as_done, one_blas_thread, silent, task
-from .store import alone, check_parent
+from .placement import check_parent
+from .store import alone
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
