@@ -120,7 +120,9 @@ def test_open_result__names_metadata_that_were_changed(copied):
         assert content.count('"') > 2
         path.write_text(content.replace("zstd", "zst0").replace("manifold_observer", "manifold_0bserver"))
         if path.read_text() != content:
-            with pytest.raises(ValueError, match=rf"{path.relative_to(out).as_posix()} has been changed.*Copy it again"):
+            with pytest.raises(
+                ValueError, match=rf"{path.relative_to(out).as_posix()} has been changed.*Copy it again"
+            ):
                 open_result(out)
         path.write_text(content)
     open_result(out)
