@@ -79,7 +79,7 @@ def check_whole(who: str, out: Path, groups: Sequence[str] | None = None) -> dic
     root = _root(out)
     attrs = attributes(out)
     if not attrs.get("complete"):
-        raise ValueError(f"{who}: {out} is no result, or was not finished or not copied to its end. Run the same command again.")
+        raise ValueError(f"{who}: {out} is no result, or was not finished. Run the same command, or copy it, again.")
     manifest = root["attributes"].get(_MANIFEST)
     if manifest is None:
         warnings.warn(f"{who}: {out} was written by an earlier version, so that damage cannot be seen.", stacklevel=3)

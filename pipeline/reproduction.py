@@ -28,7 +28,8 @@ from . import piecefile
 from .graph import Progress, as_done, one_blas_thread, silent, task
 from .ownership import check_folder, claim, is_partial, remove_files
 from .piecefile import DamagedError
-from .store import alone, check_parent
+from .placement import check_parent
+from .store import alone
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -234,9 +235,9 @@ def _folder(out: Path) -> Iterator[None]:
     """Hold the folder alone; it is new, or an earlier run's."""
     check_folder(_WHAT, out, _MARK)
     check_parent("reproduce", out)
+    with _resumable(out):
+        claim(_WHAT, out, _MARK)  # before the folder is held, which puts a work folder into it
     with alone(out):
-        with _resumable(out):
-            claim(_WHAT, out, _MARK)
         remove_files(out, lambda name: is_partial(name, lambda final: final.endswith(_ENDINGS)))
         yield
 

@@ -22,10 +22,11 @@ from .forecast import Plan, plan
 from .join import join_frames
 from .manifest import check_whole
 from .observer import observe
+from .placement import check_place
 from .progress import Stages
 from .recording import clock, open_recording
 from .smoother import smooth
-from .store import check_place, check_space, open_group, passes_beside, start, write_group, writing
+from .store import check_space, open_group, passes_beside, start, write_group, writing
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from xarray.core import indexing
 from zarr.codecs import Crc32cCodec, ZstdCodec
 
 from .manifest import MARK, attributes, first_foreign, seal
-from .placement import check_parent as check_parent
 from .placement import check_place, check_replaceable, placed, rename_new, sync, sync_tree
 from .workfolder import Work, holding, is_folder, left_behind, remove
 
@@ -161,8 +160,8 @@ def check_space(folder: Path, n_bytes: int) -> None:
     free = shutil.disk_usage(folder).free
     if n_bytes / _COMPRESSION > free:
         raise ValueError(
-            f"store: the disk must have room for {n_bytes / 2**30:.2f} GiB of numbers; got {free / 2**30:.2f} GiB free. "
-            "Make room, or write to another disk."
+            f"store: the disk must have room for {n_bytes / 2**30:.2f} GiB of numbers; {free / 2**30:.2f} GiB are free."
+            " Make room, or write to another disk."
         )
 
 
@@ -176,9 +175,7 @@ class _CheckedGroup(BackendEntrypoint):
 
     open_dataset_parameters = ("filename_or_obj", "drop_variables", "group")
 
-    def open_dataset(  # type: ignore[override]
-        self, filename_or_obj: Any, *, drop_variables: Any = None, group: str = ""
-    ) -> xr.Dataset:
+    def open_dataset(self, filename_or_obj: Any, *, drop_variables: Any = None, group: str = "") -> xr.Dataset:
         place = Path(filename_or_obj) / group
         with _naming(place):  # coordinates of dimensions are read at once
             opened = ZarrBackendEntrypoint().open_dataset(filename_or_obj, group=group, consolidated=False)

@@ -273,6 +273,24 @@ def test_main__an_interrupt_is_no_error_of_the_program(call, monkeypatch, tmp_pa
     assert err.strip() == "Error: interrupted"
 
 
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [(RuntimeError("no scheduler."), 1, "no scheduler"), (KeyboardInterrupt(), 130, "interrupted")],
+)
+def test_run__an_error_says_from_where_the_same_command_resumes(call, monkeypatch, tmp_path, error, code, said):
+    def fail(*_args, **_options):
+        raise error
+
+    words = ("run", walk(tmp_path / "a.npy"), tmp_path / "out.zarr", *IDENTITY, "--home", "recomputed")
+    with monkeypatch.context() as patched:
+        patched.setattr("manifold_observer.pipeline.run.observe", fail)
+        found, text, err = call(*words)
+    assert (found, text) == (code, "")
+    assert err.strip().startswith(f"Error: {said}. The same command resumes after pass ")
+    assert call(*words)[0] == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npy", "out.zarr"]
+
+
 # ------------------------------------------------------------------------------------------ demonstrations
 
 

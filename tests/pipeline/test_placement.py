@@ -1,5 +1,6 @@
 """Nothing of the user's beside an output is ever changed: the whole folder is digested before and after."""
 
+import contextlib
 import hashlib
 import itertools
 import os
@@ -23,7 +24,7 @@ from manifold_observer.pipeline.progress import Stages
 from manifold_observer.pipeline.run import RunConfig, open_result, run
 from manifold_observer.pipeline.store import alone, check_space, passes_beside, start, write_group, writing
 from manifold_observer.pipeline.stream import extend_result
-from manifold_observer.pipeline.workfolder import holding, is_work_folder, work_folders
+from manifold_observer.pipeline.workfolder import holding, work_folders
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
@@ -57,8 +58,12 @@ def zarr_recording(path):
 
 def write(out, *, values=VALUES, overwrite=False):
     with writing(out, overwrite=overwrite) as folder:
-        start(folder, {})
-        write_group(folder, "state", xr.Dataset({"state": (("frame", "mode"), values)}))
+        fill(folder, values)
+
+
+def fill(folder, values=VALUES):
+    start(folder, {})
+    write_group(folder, "state", xr.Dataset({"state": (("frame", "mode"), values)}))
 
 
 def state(out):
@@ -71,8 +76,8 @@ def notes(path):
 
 
 def linked_notes(path):
-    notes(path.with_name("elsewhere"))
-    path.symlink_to(path.with_name("elsewhere"))
+    notes(path.with_name(f"{path.name}.target"))
+    path.symlink_to(f"{path.name}.target")
 
 
 def a_file(path):
@@ -88,8 +93,8 @@ def link_to_nothing(path):
 
 
 def link_to_file(path):
-    a_file(path.with_name("elsewhere"))
-    path.symlink_to("elsewhere")
+    a_file(path.with_name(f"{path.name}.target"))
+    path.symlink_to(f"{path.name}.target")
 
 
 ANYTHING = [notes, a_file, empty_folder, linked_notes, link_to_file, link_to_nothing]
@@ -100,32 +105,31 @@ AUXILIARY = [".old", ".partial", ".checkpoint"]
 
 
 @pytest.mark.parametrize("make", ANYTHING)
-@pytest.mark.parametrize("suffix", AUXILIARY)
-def test_run__leaves_neighbours_alone(tmp_path, suffix, make):
-    make(tmp_path / f"week.zarr{suffix}")
+def test_run__leaves_neighbours_alone(tmp_path, make):
+    for suffix in AUXILIARY:
+        make(tmp_path / f"week.zarr{suffix}")
     source, before = recording(tmp_path / "a.npy"), digest(tmp_path)
     for overwrite in (False, True):
         run([source], tmp_path / "week.zarr", IDENTITY, overwrite=overwrite)
         assert digest(tmp_path, without=["week.zarr"]) == before
 
 
-@pytest.mark.parametrize("suffix", AUXILIARY)
-def test_run__reads_inputs_by_such_names(tmp_path, suffix):
-    source = zarr_recording(tmp_path / f"week.zarr{suffix}")
+def test_run__reads_inputs_by_such_names(tmp_path):
+    sources = [zarr_recording(tmp_path / f"week.zarr{suffix}") for suffix in AUXILIARY]
     before = digest(tmp_path)
-    run([source], tmp_path / "week.zarr", IDENTITY)
-    run([source], tmp_path / "week.zarr", IDENTITY, overwrite=True)
-    assert digest(tmp_path, without=["week.zarr"]) == before
+    for overwrite in (False, True):
+        run(sources, tmp_path / "week.zarr", IDENTITY, overwrite=overwrite)
+        assert digest(tmp_path, without=["week.zarr"]) == before
     assert np.isfinite(state(tmp_path / "week.zarr")).all()
 
 
-@pytest.mark.parametrize("suffix", AUXILIARY)
-def test_demo_and_extend__leave_neighbours_alone(tmp_path, suffix):
-    notes(tmp_path / f"demo.zarr{suffix}")
+def test_demo_and_extend__leave_neighbours_alone(tmp_path):
+    for name, suffix in itertools.product(("demo.zarr", "more", "000000.zarr"), AUXILIARY):
+        notes(tmp_path / f"{name}{suffix}")
+    before = digest(tmp_path)
     demonstrate("circle", tmp_path / "demo.zarr", {"n_frames": 60}, Stages())
-    result = run([recording(tmp_path / "a.npy")], tmp_path / "a.zarr", IDENTITY)
-    del result
-    notes(tmp_path / f"more{suffix}")
+    assert digest(tmp_path, without=["demo.zarr"]) == before
+    run([recording(tmp_path / "a.npy")], tmp_path / "a.zarr", IDENTITY)
     new = recording(tmp_path / "b.npy")
     before = digest(tmp_path)
     assert extend_result(tmp_path / "a.zarr", [new], tmp_path / "more").added == 60
@@ -149,29 +153,22 @@ def test_run__refuses_what_is_at_out_before_it_computes(tmp_path, monkeypatch, m
 
 @pytest.mark.parametrize("make", ANYTHING)
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_run__what_appears_at_out_meanwhile_stays_and_the_result_is_kept(tmp_path, monkeypatch, make, overwrite):
-    source, out, seal = recording(tmp_path / "a.npy"), tmp_path / "out.zarr", store.seal
-    made = {}
-
-    def appear(folder):
-        seal(folder)
+def test_writing__what_appears_at_out_meanwhile_stays_and_the_result_is_kept(tmp_path, make, overwrite):
+    out = tmp_path / "out.zarr"
+    kept = pytest.raises(ValueError, match=r"not replaced.* The finished result is kept at .*/result\.$")
+    with kept, writing(out, overwrite=overwrite) as folder:
+        fill(folder)
         make(out)
-        made.update(digest(tmp_path, without=[path.name for path in work_folders(tmp_path, "out.zarr")]))
-
-    with monkeypatch.context() as patched:
-        patched.setattr(store, "seal", appear)
-        with pytest.raises(ValueError, match=r"not replaced.* The finished result is kept at .*/result\.$"):
-            run([source], out, IDENTITY, overwrite=overwrite)
+        made = digest(tmp_path, without=[folder.parent.name])
     (hidden,) = work_folders(tmp_path, "out.zarr")
     assert digest(tmp_path, without=[hidden.name]) == made
-    found = state(hidden / "result")
     # Later runs leave it, until it has been moved.
     out.rename(tmp_path / "aside")
-    run([source], out, IDENTITY)
-    np.testing.assert_array_equal(state(hidden / "result"), found)
+    write(out, values=2 * VALUES)
+    np.testing.assert_array_equal(state(hidden / "result"), VALUES)
     (hidden / "result").rename(tmp_path / "mine.zarr")
-    run([source], out, IDENTITY, overwrite=True)
-    np.testing.assert_array_equal(state(tmp_path / "mine.zarr"), state(out))
+    write(out, overwrite=True)
+    np.testing.assert_array_equal(state(tmp_path / "mine.zarr"), VALUES)
     assert not hidden.exists()
 
 
@@ -346,17 +343,15 @@ def test_overwrite__what_appears_after_such_a_kill_stays_and_so_do_both_results(
 
 
 def killed(out):
-    """The work folder of a run that was killed while it wrote, with a pass."""
-    child = os.fork()
-    if child == 0:
-        with writing(out) as folder:
-            start(folder, {})
-            passes_beside(folder).mkdir()
-            (passes_beside(folder) / "pass-001.npz").write_bytes(b"a pass")
-            os.kill(os.getpid(), signal.SIGKILL)
-    os.waitpid(child, 0)
-    (hidden,) = work_folders(out.parent, out.name)
-    return hidden
+    """The work folder of a run that was killed while it wrote, with a pass: all that is gone is the lock."""
+    work = workfolder._begin(out.parent, out.name)
+    (work.folder / "running").touch()
+    work.result.mkdir()
+    start(work.result, {})
+    work.passes.mkdir()
+    (work.passes / "pass-001.npz").write_bytes(b"a pass")
+    os.close(work.handle)
+    return work.folder
 
 
 def test_work_folder__passes_go_to_the_next_run(tmp_path):
@@ -388,7 +383,7 @@ def test_work_folder__of_several_the_newest_goes_on_and_all_are_removed(tmp_path
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 def test_work_folder__a_failed_run_keeps_passes_and_nothing_else(tmp_path, error):
     out = tmp_path / "out.zarr"
-    with pytest.raises(error), writing(out) as folder:
+    with pytest.raises(error), writing(out) as folder:  # noqa: PT012
         start(folder, {})
         passes_beside(folder).mkdir()
         (passes_beside(folder) / "pass-001.npz").write_bytes(b"a pass")
@@ -452,59 +447,50 @@ def test_run__an_input_in_a_work_folder_is_refused(tmp_path, inside):
     assert digest(tmp_path) == before
 
 
-EMPTY = ["made", "opened"]
+@pytest.mark.parametrize("marked", [False, True])
+def test_work_folder__one_that_was_killed_before_its_mark_was_written_is_swept(tmp_path, marked):
+    hidden = tmp_path / workfolder._folder_name("out.zarr", "01234567")
+    for path, left in ((hidden, []), (hidden.with_name(hidden.name.replace("0", "1")), [hidden.name])):
+        path.mkdir()
+        if marked:
+            (path / "mark.json").touch()
+        write(tmp_path / "out.zarr", overwrite=bool(left))
+        assert path.exists() == bool(left)  # a name that nobody made is somebody's
 
 
-@pytest.mark.parametrize("how_far", EMPTY)
-def test_work_folder__one_that_was_killed_before_its_mark_is_swept(tmp_path, monkeypatch, how_far):
-    out, child = tmp_path / "out.zarr", os.fork()
-    if child == 0:
-        kill = lambda *_args: os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
-        monkeypatch.setattr(workfolder.os, *(("open", kill) if how_far == "made" else ("write", kill)))
-        write(out)
-    os.waitpid(child, 0)
-    (hidden,) = tmp_path.iterdir()
-    assert not is_work_folder(hidden)
-    write(out)
-    assert os.listdir(tmp_path) == ["out.zarr"]
+RACER = f"""
+    import importlib.util, sys
+    from pathlib import Path
+    spec = importlib.util.spec_from_file_location("workfolder", {workfolder.__file__!r})
+    workfolder = sys.modules["workfolder"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(workfolder)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    try:
+        with workfolder.holding(Path.cwd(), "out.zarr", "busy"):
+            print("won", flush=True)
+            sys.stdin.readline()
+    except ValueError as error:
+        print(error, flush=True)
+"""
 
 
 def test_work_folder__of_those_that_start_at_once_exactly_one_wins(tmp_path):
     """The winner stays until all others have given up."""
-    script = """
-        import os, sys, time
-        from pathlib import Path
-        from manifold_observer.pipeline.store import start, writing
-        print("ready", flush=True)
-        sys.stdin.readline()
-        try:
-            with writing(Path("out.zarr")) as folder:
-                start(folder, {})
-                print("won", flush=True)
-                sys.stdin.readline()
-        except ValueError as error:
-            print(error, flush=True)
-    """
-    command = [sys.executable, "-c", textwrap.dedent(script)]
-    runs = [
-        subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
-        for _ in range(4)
-    ]
-    try:
-        assert [one.stdout.readline() for one in runs] == ["ready\n"] * 4
+    command = [sys.executable, "-c", textwrap.dedent(RACER)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
+    with contextlib.ExitStack() as stack:
+        runs = [stack.enter_context(subprocess.Popen(command, cwd=tmp_path, **pipes)) for _ in range(5)]
+        for one in runs:
+            stack.callback(one.kill)
+        assert [one.stdout.readline() for one in runs] == ["ready\n"] * 5
         for one in runs:
             one.stdin.write("go\n")
         said = [one.stdout.readline() for one in runs]
-        assert said.count("won\n") == 1
-        assert all("another run is writing" in line for line in said if line != "won\n")
-        for one, line in zip(runs, said, strict=True):
-            one.stdin.write("end\n" if line == "won\n" else "")
-            assert one.wait(timeout=60) == 0
-    finally:
-        for one in runs:
-            one.kill()
-            one.communicate()
-    assert os.listdir(tmp_path) == ["out.zarr"]
+        assert sorted(said) == ["busy\n"] * 4 + ["won\n"]
+        runs[said.index("won\n")].stdin.write("end\n")
+        assert [one.wait(timeout=60) for one in runs] == [0] * 5
+    assert os.listdir(tmp_path) == []
 
 
 def test_holding__of_two_that_wait_for_each_other_the_first_by_name_stays(tmp_path):
@@ -571,7 +557,7 @@ def test_writing__a_folder_that_cannot_be_written(tmp_path, monkeypatch):
 
 def test_check_space__refuses_what_cannot_fit(tmp_path):
     check_space(tmp_path, 10)
-    with pytest.raises(ValueError, match=r"must have room for 1048576\.00 GiB of numbers; got .* GiB free"):
+    with pytest.raises(ValueError, match=r"must have room for 1048576\.00 GiB of numbers; .* GiB are free"):
         check_space(tmp_path, 2**50)
 
 

@@ -8,8 +8,11 @@ import soundfile
 import xarray as xr
 
 import manifold_observer.pipeline as mo
+from manifold_observer.pipeline import run as job
+from manifold_observer.pipeline import ways
 from manifold_observer.pipeline.progress import Stages
 from manifold_observer.pipeline.run import RunConfig, open_result, read_embedding, run
+from manifold_observer.pipeline.workfolder import work_folders
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
@@ -220,3 +223,38 @@ def test_run__smooths_and_keeps_the_calibration_that_a_later_observer_needs(tmp_
 )
 def test_config__calibrates_only_for_filters_that_ask(options, smoothed, expected):
     assert RunConfig("identity", observe_options=options, smooth=smoothed).calibrated is expected
+
+
+@pytest.mark.parametrize("error", [RuntimeError("scheduler gone"), OSError(28, "disk full"), KeyboardInterrupt()])
+def test_run__passes_outlive_every_failure_and_are_used(tmp_path, monkeypatch, error):
+    options = {"n_modes": 2, "home": "recomputed", "form": "quadratic", "tile": 64, "window": 9}
+    source, out, config = (
+        array(tmp_path / "a.npy", n=300),
+        tmp_path / "out.zarr",
+        RunConfig("identity", {}, {}, options),
+    )
+    expected, products, made = run([source], tmp_path / "b.zarr", config).load(), [], ways.recomputed_product
+
+    def fail(*_args, **_options):
+        raise error
+
+    def counting(*arguments):
+        matmat = made(*arguments)
+        return lambda x: products.append(1) or matmat(x)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(job, "observe", fail)
+        with pytest.raises(type(error)) as failed:
+            run([source], out, config)
+    (hidden,) = work_folders(tmp_path, "out.zarr")
+    number = len(list((hidden / "passes").glob("pass-*.npz")))
+    assert number == expected["embedding"].attrs["passes"]
+    note = f"The same command resumes after pass {number}, which is kept in {hidden / 'passes'}."
+    assert failed.value.__notes__ == [note]
+
+    monkeypatch.setattr(ways, "recomputed_product", counting)
+    resumed = run([source], out, config)
+    assert products == []  # nothing is left to be done of the solve
+    for name in ("frames", "embedding", "state"):
+        xr.testing.assert_equal(resumed[name].to_dataset(), expected[name].to_dataset())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npy", "b.zarr", "out.zarr"]
