@@ -29,5 +29,6 @@ prints all calls of a scenario.
 
 Where things are: ``injector.c`` is loaded with LD_PRELOAD and sees the calls of the C library; ``injector.py``
 compiles and steers it; ``forks.py`` runs one job in a forked child; ``folders.py`` compares folders;
-``scenarios.py`` says what is run; ``campaign.py`` goes through the faults; ``damage.py`` damages files.
+``scenarios.py`` says what is run; ``plans.py`` which faults befall it; ``campaign.py`` runs under them and judges;
+``damage.py`` damages files; ``program.py`` is the program that does it all in a process of its own.
 """

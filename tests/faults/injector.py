@@ -55,7 +55,7 @@ KINDS = {
     "cut": Kind(_CUT, 0, frozenset({"write"})),
     "short": Kind(_SHORT, errno.ENOSPC, frozenset({"write"})),
 }
-"""By name. "full", "broken" and "read-only" last from the n-th call on; "cut" writes half and kills; "short" writes half."""
+"""By name. "full", "broken", "read-only" last from the n-th call on; "cut" writes half and kills, "short" half."""
 
 
 class Call(NamedTuple):
