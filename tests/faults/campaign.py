@@ -119,6 +119,17 @@ class Campaign:
         broken += self._leftovers(self.known, clean=not self.scenario.scratch)
         self.violations += [f"{at}; run again ({case}): {sentence}" for sentence in broken]
 
+    def look_between(self, number: int) -> None:
+        """Nothing changes between a call and the next one: whatever changes a file is traced."""
+        seen = []
+        for fault in (Fault("kill-after", number), Fault("kill-before", number + 1)):
+            self.restore()
+            self.ends[self.child(self.command(again=False), fault).how] += 1
+            seen.append(folders.outline(self.place.watched))
+        if seen[0] != seen[1]:
+            what = sorted(seen[0] ^ seen[1])[0]
+            self.violations.append(f"{self.name}, after call {number}: a call that is not traced changed {what}")
+
     def restore(self) -> None:
         folders.restored(self.place.template, self.place.parent)
         shutil.rmtree(self.place.temporary)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterator
@@ -37,6 +38,14 @@ def described(path: str | os.PathLike[str]) -> str:
     if kind == stat.S_IFREG:
         return f"file {mode} {hashlib.sha256(Path(path).read_bytes()).hexdigest()}"
     return f"special {kind:o} {mode}"
+
+
+def outline(folder: Path) -> set[tuple[str, int]]:
+    """Names and sizes of all files and folders, without the random part of a name."""
+    paths = [*folder.rglob("*")]
+    sizes = [path.lstat().st_size if path.is_file() and not path.is_symlink() else -1 for path in paths]
+    names = [re.sub(r"[0-9a-f]{16,}", "*", str(path.relative_to(folder))) for path in paths]
+    return set(zip(names, sizes, strict=True))
 
 
 def differences(before: Content, after: Content) -> list[str]:

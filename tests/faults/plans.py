@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from .injector import KINDS, Call, Fault, applies
 
-_ROTATION = tuple(KINDS)
-_SURVIVED = tuple(name for name, kind in KINDS.items() if not kind.kills)
+_OF_WRITES = ("cut", "short")
+_ROTATION = tuple(name for name in KINDS if name not in _OF_WRITES)
+_SURVIVED = tuple(name for name in _ROTATION if not KINDS[name].kills)
 
 
 class Case(NamedTuple):
@@ -38,6 +39,9 @@ def sample(calls: Sequence[Call], n_spread: int, n_last: int) -> Iterator[Case]:
         yield Case((Fault("kill-before", number),))
         yield from (Case((Fault(kind, number),)) for kind in _in_turn(calls[number - 1], _SURVIVED, turn, 1))
     yield Case((Fault("kill-after", n),))
+    writes = [number for number, call in enumerate(calls, 1) if applies("cut", call)]
+    for turn in range(n_spread if writes else 0):
+        yield Case((Fault(_OF_WRITES[turn % 2], writes[turn * (len(writes) - 1) // max(1, n_spread - 1)]),))
 
 
 def twice(calls: Sequence[Call], n_pairs: int) -> Iterator[Case]:

@@ -86,6 +86,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--last", type=int, default=10, help="how many last calls belong to a sample")
     made.add_argument("--twice", type=int, default=2, help="pairs of kills one after the other")
     made.add_argument("--damage", type=int, default=1, help="damage every so many-th file and way; 0 none")
+    made.add_argument("--between", type=int, default=3, help="look so many times whether the trace is complete")
     made.add_argument("--number", type=int, help="fault this call alone")
     made.add_argument("--kind", choices=list(KINDS), help="with this kind of fault alone")
     made.add_argument("--keep", type=Path, help="folder to work in, which is kept")
@@ -120,6 +121,10 @@ def _faulted(name: str, root: Path, options: argparse.Namespace) -> None:
     cases = chosen(options, campaign.known.calls)
     for case in cases:
         campaign.run(case)
+    if not options.number and not campaign.scenario.scratch:  # names of temporary folders are random
+        n = len(campaign.known.calls)
+        for k in range(options.between):
+            campaign.look_between(1 + (k + 1) * (n - 2) // (options.between + 1))
     print(json.dumps(report(campaign, len(cases))), flush=True)
 
 

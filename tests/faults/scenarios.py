@@ -167,7 +167,7 @@ def read_reproduction(out: Path) -> dict[str, str]:
     return {
         str(path.relative_to(out)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(out.rglob("*"))
-        if path.is_file()
+        if path.is_file() and not path.relative_to(out).parts[0].startswith(".")
     }
 
 
