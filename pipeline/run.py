@@ -22,11 +22,12 @@ from .forecast import Plan, plan
 from .join import join_frames
 from .manifest import check_whole
 from .observer import observe
-from .placement import check_place
+from .placement import check_place, placed
 from .progress import Stages
 from .recording import clock, open_recording
 from .smoother import smooth
 from .store import check_space, open_group, passes_beside, start, write_group, writing
+from .workfolder import sweep
 
 
 @dataclass(frozen=True)
@@ -200,6 +201,7 @@ def check(recordings: Sequence[Path], out: Path, config: RunConfig, *, overwrite
     ValueError, OSError
         A recording cannot be opened, or the output cannot be put where it shall be.
     """
+    sweep(placed(out).parent, recordings)
     check_place(out, recordings, overwrite)
     for path in recordings:
         open_recording(path, **config.open_options)

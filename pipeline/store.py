@@ -18,7 +18,7 @@ from zarr.codecs import Crc32cCodec, ZstdCodec
 
 from .manifest import MARK, attributes, first_foreign, seal
 from .placement import check_place, check_replaceable, placed, rename_new, sync, sync_tree
-from .workfolder import Work, holding, is_folder, left_behind, remove
+from .workfolder import Work, holding, is_folder, left_behind, remove, sweep
 
 # Numbers in a chunk of a stored array, about 4 MB: workers read some chunks ahead.
 _CHUNK_NUMBERS = 2**19
@@ -51,8 +51,9 @@ def writing(out: Path, inputs: Sequence[Path] = (), *, overwrite: bool = False) 
     ValueError
         Something is at ``out`` already, the place is an input, or another run is writing there.
     """
-    check_place(out, inputs, overwrite)
     place = placed(out)
+    sweep(place.parent, inputs)
+    check_place(out, inputs, overwrite)
     busy = f"store: another run is writing {out}. Wait for it, or choose another name."
     with holding(place.parent, place.name, busy) as work:
         _take_up(work, place)
@@ -66,7 +67,6 @@ def writing(out: Path, inputs: Sequence[Path] = (), *, overwrite: bool = False) 
             shutil.rmtree(work.result, ignore_errors=True)
             raise
         _appear(work, place, out, overwrite)
-        shutil.rmtree(work.passes, ignore_errors=True)
 
 
 def passes_beside(folder: Path) -> Path:
@@ -254,6 +254,7 @@ def _put_back(work: Work, place: Path) -> None:
 
 def _appear(work: Work, place: Path, out: Path, overwrite: bool) -> None:
     """Put the finished folder in its place; an earlier result goes only after that."""
+    work.finish()
     try:
         if overwrite and os.path.lexists(place):
             _set_aside(work, place, out)
@@ -267,7 +268,6 @@ def _appear(work: Work, place: Path, out: Path, overwrite: bool) -> None:
         raise
     sync(place.parent)
     sync(work.folder)
-    shutil.rmtree(work.earlier, ignore_errors=True)
 
 
 def _set_aside(work: Work, place: Path, out: Path) -> None:

@@ -16,7 +16,7 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -26,8 +26,9 @@ from typing import Any
 _MARK = "mark.json"
 _RUNNING = "running"
 _KEPT = "kept"
+_FINISHED = "finished"
 # The only names in a work folder that are ever removed, the mark last.
-_OURS = ("result", "earlier", "passes", _RUNNING, _KEPT)
+_OURS = ("result", "earlier", "passes", _RUNNING, _KEPT, _FINISHED)
 _NAME = re.compile(r"\.(.*)\.([0-9a-f]{8})([0-9a-f]{8})\.manifold-observer", re.DOTALL)
 # Bytes of the output's name that are repeated: some file systems allow 143 in all, most 255.
 _LONGEST_STEM = 100
@@ -62,6 +63,15 @@ class Work:
     def kept(self) -> bool:
         """Whether a finished result lies here, for which there was no place."""
         return (self.folder / _KEPT).exists() and (is_folder(self.result) or is_folder(self.earlier))
+
+    @property
+    def spent(self) -> bool:
+        """Whether the result has come to its place, so that nothing here is needed any more."""
+        return (self.folder / _FINISHED).exists() and not is_folder(self.result) and not self.kept
+
+    def finish(self) -> None:
+        """Say that all that is left to do is to put the result in its place."""
+        (self.folder / _FINISHED).touch()
 
     def keep(self, why: str) -> None:
         """Never clear the finished result that lies here."""
@@ -109,7 +119,7 @@ def holding(parent: Path, name: str, busy: str) -> Iterator[Work]:
         (work.folder / _RUNNING).touch()
         yield work
     finally:
-        if not (work.kept or is_folder(work.earlier) or _holds_files(work.passes)):
+        if work.spent or not (work.kept or is_folder(work.earlier) or _holds_files(work.passes)):
             remove(work)
         os.close(work.handle)
 
@@ -126,6 +136,25 @@ def left_behind(parent: Path, name: str, own: Work) -> Iterator[list[Work]]:
     finally:
         for work in found:
             os.close(work.handle)
+
+
+def sweep(parent: Path, inputs: Sequence[Path] = ()) -> None:
+    """Remove what runs left that were killed when their result was in its place, to whatever name beside.
+
+    Parameters
+    ----------
+    parent
+        Where the work folders lie.
+    inputs
+        What must not be removed, whatever lies around it.
+    """
+    for path in _named(parent):
+        if is_work_folder(path) and not any(path.resolve() in source.resolve().parents for source in inputs):
+            work = _taken(path)
+            if work is not None:
+                if work.spent:
+                    remove(work)
+                os.close(work.handle)
 
 
 def work_folders(parent: Path, name: str) -> list[Path]:
@@ -175,7 +204,7 @@ def remove(work: Work) -> None:
 def _begin(parent: Path, name: str) -> Work:
     """Make a work folder that is held from the moment on in which it bears its mark."""
     try:
-        _sweep(parent, name)
+        _clear_unmarked(parent, name)
         while True:
             folder = parent / _folder_name(name, secrets.token_hex(4))
             if (work := _made(folder, name)) is not None:
@@ -272,7 +301,7 @@ def _taken(path: Path) -> Work | None:
     return None
 
 
-def _sweep(parent: Path, name: str) -> None:
+def _clear_unmarked(parent: Path, name: str) -> None:
     """Remove folders of runs that were killed before they had marked them: there is nothing in these."""
     for path in _named(parent):
         named = _NAME.fullmatch(path.name)
@@ -289,9 +318,10 @@ def _sweep(parent: Path, name: str) -> None:
 def _named(parent: Path) -> list[Path]:
     """Folders in a folder that are named like work folders."""
     try:
-        return sorted(path for path in parent.iterdir() if _NAME.fullmatch(path.name) and is_folder(path))
-    except FileNotFoundError:
+        names = sorted(name for name in os.listdir(parent) if _NAME.fullmatch(name))
+    except OSError:
         return []
+    return [parent / name for name in names if is_folder(parent / name)]
 
 
 def _folder_name(name: str, random: str) -> str:

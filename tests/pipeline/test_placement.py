@@ -293,10 +293,10 @@ KILLED_BETWEEN = """
             os.kill(os.getpid(), signal.SIGKILL)
         renames.append(target)
         rename(source, target)
-    def remove(*_args, **_options):
+    def sync(path):
         if len(renames) == int(sys.argv[2]):
             os.kill(os.getpid(), signal.SIGKILL)
-    store.rename_new, store.shutil.rmtree = rename_new, remove
+    store.rename_new, store.sync = rename_new, sync
     with store.writing(Path(sys.argv[1]), overwrite=True) as folder:
         store.start(folder, {})
         store.write_group(folder, "state", xr.Dataset({"state": (("frame", "mode"), np.zeros((5, 1)))}))
@@ -318,6 +318,7 @@ def test_overwrite__a_kill_between_the_renames_is_repaired(tmp_path, renames):
         assert digest(out) == before
     else:
         assert state(out).shape == (5, 1)
+        assert os.listdir(tmp_path) == ["out.zarr"]  # although that was refused
     write(out, values=2 * VALUES, overwrite=True)
     np.testing.assert_array_equal(state(out), 2 * VALUES)
     assert os.listdir(tmp_path) == ["out.zarr"]

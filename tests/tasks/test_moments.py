@@ -90,3 +90,17 @@ def test_span_axes__lift_goes_back_to_all_features(rng, p):
     psi = rng.normal(size=(30, 2))
     expected = (frames - frames.mean(axis=0)).T @ psi
     assert_allclose(axes.lift(axes.apply(frames).T @ psi), expected, atol=1e-10 * np.abs(expected).max())
+
+
+def test_moments__a_digest_sees_the_order_that_the_moments_do_not():
+    rows = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    found = [moments(frames, digested=True) for frames in (rows, rows[::-1], np.asfortranarray(rows))]
+    assert found[0].digest != found[1].digest
+    assert found[0].digest == found[2].digest
+    assert moments(rows).digest is None
+
+
+def test_combine__digests_in_the_order_of_the_blocks():
+    one, other = (moments(np.full((2, 1), value), digested=True) for value in (1.0, 2.0))
+    assert combine([one, other]).digest not in (None, combine([other, one]).digest)
+    assert combine([one, moments(np.ones((1, 1)))]).digest is None
