@@ -234,9 +234,9 @@ def _folder(out: Path) -> Iterator[None]:
     """Hold the folder alone; it is new, or an earlier run's."""
     check_folder(_WHAT, out, _MARK)
     check_parent("reproduce", out)
+    with _resumable(out):
+        claim(_WHAT, out, _MARK)  # before the lock, which may put files of its own there
     with alone(out):
-        with _resumable(out):
-            claim(_WHAT, out, _MARK)
         remove_files(out, lambda name: is_partial(name, lambda final: final.endswith(_ENDINGS)))
         yield
 
