@@ -28,8 +28,7 @@ from . import piecefile
 from .graph import Progress, as_done, one_blas_thread, silent, task
 from .ownership import check_folder, claim, is_partial, remove_files
 from .piecefile import DamagedError
-from .placement import check_parent
-from .store import alone
+from .store import alone, check_parent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -236,7 +235,7 @@ def _folder(out: Path) -> Iterator[None]:
     check_folder(_WHAT, out, _MARK)
     check_parent("reproduce", out)
     with _resumable(out):
-        claim(_WHAT, out, _MARK)  # before the folder is held, which puts a work folder into it
+        claim(_WHAT, out, _MARK)  # before the lock, which may put files of its own there
     with alone(out):
         remove_files(out, lambda name: is_partial(name, lambda final: final.endswith(_ENDINGS)))
         yield
