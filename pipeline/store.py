@@ -249,7 +249,7 @@ def _put_back(work: Work, place: Path) -> None:
     try:
         rename_new(work.earlier, place)
     except FileExistsError:
-        work.keep(f"something else is at {place}")
+        work.keep()
 
 
 def _appear(work: Work, place: Path, out: Path, overwrite: bool) -> None:
@@ -260,7 +260,7 @@ def _appear(work: Work, place: Path, out: Path, overwrite: bool) -> None:
             _set_aside(work, place, out)
         rename_new(work.result, place)
     except (OSError, ValueError) as error:
-        work.keep(str(error))
+        work.keep()
         _put_back(work, place)
         raise ValueError(f"{_refusal(error, out)} The finished result is kept at {work.result}.") from None
     except BaseException:
@@ -268,6 +268,8 @@ def _appear(work: Work, place: Path, out: Path, overwrite: bool) -> None:
         raise
     sync(place.parent)
     sync(work.folder)
+    for done in (work.earlier, work.passes):
+        shutil.rmtree(done, ignore_errors=True)
 
 
 def _set_aside(work: Work, place: Path, out: Path) -> None:

@@ -71,11 +71,15 @@ class Work:
 
     def finish(self) -> None:
         """Say that all that is left to do is to put the result in its place."""
-        (self.folder / _FINISHED).touch()
+        self._say(_FINISHED)
 
-    def keep(self, why: str) -> None:
-        """Never clear the finished result that lies here."""
-        (self.folder / _KEPT).write_text(why, encoding="utf-8")
+    def keep(self) -> None:
+        """Have no later run clear the finished result that lies here."""
+        self._say(_KEPT)
+
+    def _say(self, name: str) -> None:
+        with suppress(OSError):  # a full disk must not cost the result that is finished
+            (self.folder / name).touch()
 
 
 @contextmanager
@@ -119,7 +123,9 @@ def holding(parent: Path, name: str, busy: str) -> Iterator[Work]:
         (work.folder / _RUNNING).touch()
         yield work
     finally:
-        if work.spent or not (work.kept or is_folder(work.earlier) or _holds_files(work.passes)):
+        # A result that is still here is finished, and found no place: that of a failed run is gone.
+        needed = is_folder(work.result) or is_folder(work.earlier) or _holds_files(work.passes)
+        if work.spent or not needed:
             remove(work)
         os.close(work.handle)
 

@@ -1,6 +1,7 @@
 """Nothing of the user's beside an output is ever changed: the whole folder is digested before and after."""
 
 import contextlib
+import errno
 import hashlib
 import itertools
 import os
@@ -170,6 +171,21 @@ def test_writing__what_appears_at_out_meanwhile_stays_and_the_result_is_kept(tmp
     write(out, overwrite=True)
     np.testing.assert_array_equal(state(tmp_path / "mine.zarr"), VALUES)
     assert not hidden.exists()
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_writing__a_finished_result_that_cannot_be_renamed_is_kept(tmp_path, monkeypatch, full):
+    def fail(*_args):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "rename_new", fail)
+        if full:  # not even room for the sign that it is to be kept
+            patched.setattr(workfolder.Work, "_say", lambda *_: None)
+        with pytest.raises(ValueError, match=r"cannot be written: Read-only file system\. The finished result is kept"):
+            write(tmp_path / "out.zarr")
+    (hidden,) = work_folders(tmp_path, "out.zarr")
+    np.testing.assert_array_equal(state(hidden / "result"), VALUES)
 
 
 @pytest.mark.parametrize("make", [a_file, empty_folder, notes, link_to_nothing, link_to_file])

@@ -520,6 +520,52 @@ def test_extend__the_place_is_for_parts_alone(learnt, tmp_path):
         extend_result(learnt("stft"), [new], tmp_path / "no" / "out")
 
 
+@pytest.mark.parametrize(
+    "name", ["000001.zarr.partial", ".000001.zarr.0123456789abcdef.manifold-observer", "notes.txt"]
+)
+def test_extend__nothing_of_the_users_in_the_place_is_touched(learnt, tmp_path, name):
+    new = write_npy(tmp_path, "new", ALL[LEARNT:])
+    extend_result(learnt("stft"), [new], tmp_path / "out")
+    (tmp_path / "out" / name).mkdir()
+    (tmp_path / "out" / name / "thesis.tex").write_text("years of work")
+    more = write_npy(tmp_path, "more", ALL[:100])
+    with pytest.raises(ValueError, match="hold nothing but parts"):
+        extend_result(learnt("stft"), [new, more], tmp_path / "out")
+    assert (tmp_path / "out" / name / "thesis.tex").read_text() == "years of work"
+
+
+def test_extend__an_empty_folder_of_the_user_stays_and_a_new_one_goes(learnt, tmp_path):
+    new = write_npy(tmp_path, "new", ALL[:3])
+    (tmp_path / "mine").mkdir()
+    for name in ("mine", "out"):
+        assert extend_result(learnt("stft"), [new], tmp_path / name).added == 0
+    assert everything(tmp_path) == ["mine", "new.npy"]
+
+
+def test_extend__a_link_to_nothing_is_refused(learnt, tmp_path):
+    new = write_npy(tmp_path, "new", ALL[LEARNT:])
+    (tmp_path / "out").symlink_to("nothing")
+    with pytest.raises(ValueError, match="OUT must be a new folder"):
+        extend_result(learnt("stft"), [new], tmp_path / "out")
+    assert everything(tmp_path) == ["new.npy", "out"]
+
+
+def test_extend__what_a_kill_at_the_very_end_leaves_goes_with_the_next_part(learnt, tmp_path):
+    pieces = [write_npy(tmp_path, f"{k}", part) for k, part in enumerate(np.split(ALL[LEARNT:], [83]))]
+    script = f"""
+        import os, signal
+        from pathlib import Path
+        from manifold_observer.pipeline import store, stream
+        store.sync = lambda *_args: os.kill(os.getpid(), signal.SIGKILL)
+        stream.extend_result(Path({str(learnt("stft"))!r}), [Path({str(pieces[0])!r})], Path("out"))
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], cwd=tmp_path, timeout=120, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert len(everything(tmp_path / "out")) == 3
+    assert extend_result(learnt("stft"), pieces, tmp_path / "out").part == tmp_path / "out" / "000001.zarr"
+    assert everything(tmp_path / "out") == ["000000.zarr", "000001.zarr"]
+
+
 def test_extend__two_at_once(learnt, tmp_path):
     new = write_npy(tmp_path, "new", ALL[LEARNT:])
     with alone(tmp_path / "out"), pytest.raises(ValueError, match=r"another run is writing to .*out"):
