@@ -230,25 +230,42 @@ def _runs(numbers: NDArray[np.int64]) -> Runs:
 
 
 class Part(NamedTuple):
-    """What a slab is made from: frames with halo (maybe delayed), rows, window starts, covariances or None."""
+    """What a slab is made from: frames with halo (maybe delayed), rows, window starts, covariances or None.
+
+    ``used`` are the rows of the frames that the slab takes, None for all; rows and starts count in those.
+    """
 
     frames: Delayed | NDArray[Any]
     rows: Runs
     starts: Runs
     covariance: Delayed | NDArray[Any] | None
+    used: Runs | None = None
 
 
 def part_of(table: Table, span: Span, window: int, chosen: NDArray[np.int64] | None = None) -> Part:
-    """Frames of a span with the halo of their windows; with ``chosen``, only those of its frames have rows."""
+    """Frames of a span with the halo of their windows; with ``chosen``, only those of its frames, and their windows."""
+    if chosen is not None:
+        return _chosen_part(table, span, window, chosen)
     start, stop = span
-    kept = np.arange(start, stop) if chosen is None else chosen
     if table.covariance is not None:
-        covariance = _rows(table.covariance, span)
-        rows = _runs(kept - start)
-        return Part(_rows(table.data, span), rows, rows, covariance if chosen is None else covariance[kept - start])
+        rows = _runs(np.arange(stop - start))
+        return Part(_rows(table.data, span), rows, rows, _rows(table.covariance, span))
     starts = window_starts_of(table.segment, window, span)
     low, high = min(int(starts[0]), start), max(int(starts[-1]) + window, stop)
-    return Part(_rows(table.data, (low, high)), _runs(kept - low), _runs(starts[kept - start] - low), None)
+    return Part(_rows(table.data, (low, high)), _runs(np.arange(start, stop) - low), _runs(starts - low), None)
+
+
+def _chosen_part(table: Table, span: Span, window: int, chosen: NDArray[np.int64]) -> Part:
+    """A few frames of a span: a block of landmarks that kept the frames between them would hold all there are."""
+    if table.covariance is not None:
+        own = chosen - span[0]
+        rows = _runs(np.arange(len(own)))
+        return Part(_rows(table.data, span), rows, rows, _rows(table.covariance, span)[own], _runs(own))
+    starts = window_starts_of(table.segment, window, span)[chosen - span[0]]
+    used = np.unique(starts[:, None] + np.arange(window))  # a frame lies within its window
+    low, high = int(used[0]), int(used[-1]) + 1
+    places = (_runs(np.searchsorted(used, numbers)) for numbers in (chosen, starts))
+    return Part(_rows(table.data, (low, high)), *places, None, _runs(used - low))
 
 
 def _candidates(table: Table, metric: geometry.Metric, p: int) -> list[str]:
@@ -275,9 +292,8 @@ def _moments(frames: NDArray[np.float64], first: int) -> moments.Moments:
 def slab_of(axes: moments.Axes, part: Part) -> geometry.Slab:
     """Slab of centred frames, within a task."""
     exact = None if part.covariance is None else np.asarray(part.covariance, np.float64)
-    return geometry.Slab(
-        axes.apply(np.asarray(part.frames, np.float64)), part.rows.expand(), part.starts.expand(), exact
-    )
+    frames = part.frames if part.used is None else part.frames[part.used.expand()]
+    return geometry.Slab(axes.apply(np.asarray(frames, np.float64)), part.rows.expand(), part.starts.expand(), exact)
 
 
 def block_task(axes: moments.Axes, part: Part, metric: geometry.Metric, form: str, dtype: str, span: Span) -> Block:

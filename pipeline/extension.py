@@ -289,14 +289,8 @@ def _chosen_block(
     for own in pieces:
         span = int(own[0]), int(own[-1]) + 1
         part = part_of(rows, span, metric.window, own)
-        made.append(task(_piece, axes, part, metric, form, precision, span))
+        made.append(task(block_task, axes, part, metric, form, precision, span))
     return task(kernel.join, made)
-
-
-def _piece(axes: Axes, part: Part, metric: Metric, form: str, precision: str, span: Span) -> kernel.Block:
-    """Some references, without the frames between them."""
-    block = block_task(axes, part, metric, form, precision, span)
-    return kernel.take(block, np.arange(kernel.n_frames(block)))
 
 
 def _with_columns(
