@@ -80,6 +80,26 @@ def frame_runs(segments: list[Span], frame: int, hop: int, n_channels: int) -> l
     return runs
 
 
+def run_groups(runs: list[FrameRun], frame: int, hop: int, n_channels: int) -> list[list[FrameRun]]:
+    """Runs that one task computes: neighbours, as long as their samples together are no more than a long run's.
+
+    Recordings with many short segments have a run for each, and would have a task for each.
+
+    Examples
+    --------
+    >>> [len(group) for group in run_groups(frame_runs([(0, 7), (7, 9), (9, 14)], 3, 3, 1), 3, 3, 1)]
+    [2]
+    """
+    most = FEATURE_TASK_BYTES // (8 * n_channels)
+    groups: list[list[FrameRun]] = []
+    for run in runs:
+        if groups and run.samples(frame, hop)[1] - groups[-1][0].first_sample <= most:
+            groups[-1].append(run)
+        else:
+            groups.append([run])
+    return groups
+
+
 def unused_samples(segments: list[Span], frame: int, hop: int) -> int:
     """Samples at the ends of the segments that no frame holds.
 

@@ -25,7 +25,6 @@ from .blocks import (
     make_blocks,
     part_of,
     pseudo_inverse,
-    rows_of,
     slab_of,
     table,
 )
@@ -33,6 +32,7 @@ from .config import EmbedConfig
 from .cuts import Span, blocks, short_segments, tile_size
 from .graph import Progress, compute, one_blas_thread, persist, silent, task
 from .labels import check_features, frame_labels, segment_of
+from .slabs import rows_of
 from .variables import annotate
 
 Floats = NDArray[np.float64]
@@ -333,7 +333,7 @@ def _extended(
 def _new_block(new: Table, known: _References, span: Span, one_sided: bool) -> Delayed:
     """Block of one span of new frames, not yet computed."""
     if one_sided:
-        return task(_points, known.axes, rows_of(new, span), known.form, known.precision, span)
+        return task(_points, known.axes, rows_of(new.data, span), known.form, known.precision, span)
     part = part_of(new, span, known.metric.window)
     return task(_with_covariances, known.axes, part, known.metric, known.form, known.precision, span)
 

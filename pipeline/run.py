@@ -19,6 +19,7 @@ from .config import OPTIMAL_GAINS, USUAL_RATES, EmbedConfig, ObserverConfig
 from .diffusion import embed
 from .dynamics import calibrate
 from .features import FEATURES, shared_edges
+from .filling import write_frames
 from .forecast import Plan, plan
 from .join import join_frames
 from .observer import observe
@@ -260,10 +261,7 @@ def analyse(
 def store_frames(folder: Path, frames: xr.DataArray, stages: Stages) -> xr.DataArray:
     """Compute frames into the group ``/frames`` of a result, and open them lazily as they stand there."""
     with stages("features"):
-        stages.report("features", 0, 1)
-        stored = write_group(folder, "frames", frames.to_dataset(name="frames"))["frames"]
-        stages.report("features", 1, 1)
-    return stored
+        return write_frames(folder, frames, stages.report)
 
 
 def open_result(out: Path) -> xr.DataTree:

@@ -110,7 +110,7 @@ def start(folder: Path, attrs: dict[str, Any]) -> None:
     root.to_zarr(folder, mode="a", zarr_format=3, consolidated=False)
 
 
-def write_group(folder: Path, name: str, dataset: xr.Dataset) -> xr.Dataset:
+def write_group(folder: Path, name: str, dataset: xr.Dataset, *, fill: bool = True) -> xr.Dataset:
     """Write one group of a result, and open it again lazily.
 
     Parameters
@@ -121,6 +121,8 @@ def write_group(folder: Path, name: str, dataset: xr.Dataset) -> xr.Dataset:
         Name of the group.
     dataset
         Its variables; Dask ones are computed as they are written, chunk by chunk.
+    fill
+        Whether to compute Dask variables; without it their place is made, for the caller to fill.
 
     Returns
     -------
@@ -128,7 +130,7 @@ def write_group(folder: Path, name: str, dataset: xr.Dataset) -> xr.Dataset:
     """
     prepared = _rechunked(dataset.drop_encoding())
     encoding = {n: {"write_empty_chunks": True} for n, v in prepared.variables.items() if v.chunks}
-    prepared.to_zarr(folder, group=name, mode="a", zarr_format=3, consolidated=False, encoding=encoding)
+    prepared.to_zarr(folder, group=name, mode="a", zarr_format=3, consolidated=False, encoding=encoding, compute=fill)
     return open_group(folder, name)
 
 
