@@ -252,8 +252,8 @@ def _chosen_part(table: Table, span: Span, window: int, chosen: NDArray[np.int64
     starts = window_starts_of(table.segment, window, span)[chosen - span[0]]
     used = np.unique(starts[:, None] + np.arange(window))  # a frame lies within its window
     low, high = int(used[0]), int(used[-1]) + 1
-    places = (_runs(np.searchsorted(used, numbers)) for numbers in (chosen, starts))
-    return Part(rows_of(table.data, (low, high)), *places, None, _runs(used - low))
+    rows, first = (_runs(np.searchsorted(used, numbers)) for numbers in (chosen, starts))
+    return Part(rows_of(table.data, (low, high)), rows, first, None, _runs(used - low))
 
 
 def _candidates(table: Table, metric: geometry.Metric, p: int) -> list[str]:
@@ -280,8 +280,8 @@ def _moments(frames: NDArray[np.float64], first: int) -> moments.Moments:
 def slab_of(axes: moments.Axes, part: Part) -> geometry.Slab:
     """Slab of centred frames, within a task."""
     used = slice(None) if part.used is None else part.used.expand()
-    exact = None if part.covariance is None else np.asarray(part.covariance[used], np.float64)
-    frames = axes.apply(np.asarray(part.frames[used], np.float64))
+    exact = None if part.covariance is None else np.asarray(np.asarray(part.covariance)[used], np.float64)
+    frames = axes.apply(np.asarray(np.asarray(part.frames)[used], np.float64))
     return geometry.Slab(frames, part.rows.expand(), part.starts.expand(), exact)
 
 

@@ -29,7 +29,7 @@ from .blocks import (
     table,
 )
 from .config import EmbedConfig
-from .cuts import Span, blocks, short_segments, tile_size
+from .cuts import Span, blocks, gather_rows, short_segments, tile_size
 from .graph import Progress, compute, one_blas_thread, persist, silent, task
 from .labels import check_features, frame_labels, segment_of
 from .slabs import rows_of
@@ -39,8 +39,6 @@ Floats = NDArray[np.float64]
 METHODS = ("nystrom", "one-sided")
 # New frames of one task.
 _SPAN = 2048
-# Embedded frames among which a task looks for its landmarks.
-_REACH = 16384
 # A local scale below this share of the median one is rounding.
 _ROUNDING = 1e-6
 
@@ -284,7 +282,7 @@ def _chosen_block(
     rows: Table, metric: Metric, axes: Axes, numbers: NDArray[np.int64], form: str, precision: str
 ) -> Delayed:
     """One block of embedded frames that do not follow each other, gathered from as many tasks as they are apart."""
-    pieces = np.split(numbers, np.flatnonzero(np.diff(numbers // _REACH)) + 1)
+    pieces = np.split(numbers, np.flatnonzero(np.diff(numbers // gather_rows(rows.n_frames, rows.n_features))) + 1)
     made = []
     for own in pieces:
         span = int(own[0]), int(own[-1]) + 1

@@ -25,8 +25,9 @@ from manifold_observer.tasks import stft as stft_task
 from manifold_observer.tasks.arrays import aligned
 
 from .cuts import FrameRun, frame_runs, run_groups, unused_samples
+from .memory import Memory, feature_memory, require, workers
 from .recording import Clock, clock, start_time
-from .slabs import Reading, source_of
+from .slabs import Reading, kept_bytes, source_of
 from .variables import annotate
 
 Frame = int | float | str
@@ -330,7 +331,6 @@ def _frames(
             f"{name}: frame must fit into a segment of the recording; got {length} samples where the longest "
             f"holds {longest}. Choose a shorter frame."
         )
-    n_features = labels["channel"].size
     groups = run_groups(runs, length, stride, recording.sizes["channel"])
     frames = xr.DataArray(
         _computed(recording.data, groups, _Cut(compute, length, stride, labels["channel"].size)),
@@ -409,6 +409,54 @@ def _compute_run(
     except log_rms_task.SilentFrameError as error:
         remedy = "Give the smallest level that counts, as in floor=1e-6."
         raise ValueError(f"log_rms: {error} at sample {start}. {remedy}") from None
+
+
+def task_memory(frames: xr.DataArray) -> Memory | None:
+    """Bound the memory of computing frames that the functions of this module made; None for frames that are there.
+
+    Parameters
+    ----------
+    frames
+        Dims ``(frame, feature)``.
+
+    Returns
+    -------
+    The bounds; nothing is computed.
+
+    Examples
+    --------
+    >>> recording = xr.DataArray(np.zeros((100, 2)), dims=("time", "channel"))
+    >>> task_memory(log_rms(recording, frame=10)).task
+    8160
+    >>> task_memory(log_rms(recording, frame=10, floor=1.0).compute()) is None
+    True
+    """
+    if frames.chunks is None or "hop_samples" not in frames.attrs or source_of(frames.data) is not None:
+        return None
+    n_channels = len(set(frames["channel"].values.tolist()))
+    rows, p = max(frames.chunks[0]), frames.sizes["feature"]
+    length, stride = int(frames.attrs["frame_samples"]), int(frames.attrs["hop_samples"])
+    samples, framed = ((rows - 1) * stride + length) * n_channels, rows * length * n_channels
+    return feature_memory(samples, framed, rows * p, kept_bytes(frames.data))
+
+
+def require_features(frames: xr.DataArray) -> None:
+    """Refuse frames whose computation would not fit into a worker, before anything is computed.
+
+    Parameters
+    ----------
+    frames
+        Dims ``(frame, feature)``.
+
+    Raises
+    ------
+    ValueError
+        The predicted peak of a worker is above its limit.
+    """
+    memory = task_memory(frames)
+    if memory is not None:
+        fits = "Take shorter frames or fewer channels, or give the workers more memory."
+        require(memory, workers().limit, fits, str(frames.attrs["features"]))
 
 
 def _frame_coords(

@@ -15,6 +15,7 @@ from dask.delayed import Delayed
 from numpy.typing import NDArray
 
 from .cuts import Span
+from .features import require_features
 from .graph import Progress, on_cluster, silent, stream, task
 from .store import write_group
 
@@ -39,6 +40,8 @@ def write_frames(folder: Path, frames: xr.DataArray, progress: Progress = silent
 
     Raises
     ------
+    ValueError
+        A task would not fit into a worker.
     Exception
         Whatever a task raised.
 
@@ -46,6 +49,7 @@ def write_frames(folder: Path, frames: xr.DataArray, progress: Progress = silent
     -----
     A thread has two chunks of the store in hand, and the blocks of frames that they are made of.
     """
+    require_features(frames)
     lazy = frames.chunks is not None
     stored = write_group(folder, _GROUP, frames.to_dataset(name=_GROUP), fill=not lazy)[_GROUP]
     if not lazy:

@@ -18,6 +18,7 @@ import dask.array as da
 import numpy as np
 import xarray as xr
 from dask.delayed import Delayed
+from dask.highlevelgraph import MaterializedLayer
 from numpy.typing import NDArray
 from xarray.core.indexing import ImplicitToExplicitIndexingAdapter
 
@@ -183,6 +184,25 @@ def source_of(array: da.Array) -> Any:
     source = getattr(node, "value", node)  # of a DataNode
     known = isinstance(source, Stored | ImplicitToExplicitIndexingAdapter)
     return source if known and source.shape == array.shape and source.dtype == array.dtype else None
+
+
+def kept_bytes(array: da.Array) -> int:
+    """Bytes of a stored chunk that tasks of a Dask array decode whole and keep, the largest; 0 where there is none.
+
+    Examples
+    --------
+    >>> kept_bytes(da.ones(3))
+    0
+    """
+    readings = (part for layer in array.dask.layers.values() for part in _first_task(layer))
+    sources = [part.source for part in readings if isinstance(part, Reading)]
+    return max((source.kept_bytes for source in sources if isinstance(source, Stored)), default=0)
+
+
+def _first_task(layer: Any) -> tuple[Any, ...]:
+    """The first task of a layer that was written out, as a tuple; one stands for all."""
+    first = next(iter(layer.values()), None) if isinstance(layer, MaterializedLayer) else None
+    return first if isinstance(first, tuple) else ()
 
 
 def rows_of(data: da.Array | NDArray[Any], span: Span) -> Reading | Delayed | NDArray[Any]:

@@ -6,7 +6,7 @@ import fcntl
 import os
 import shutil
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -130,7 +130,8 @@ def write_group(folder: Path, name: str, dataset: xr.Dataset, *, fill: bool = Tr
     """
     prepared = _rechunked(dataset.drop_encoding())
     encoding = {n: {"write_empty_chunks": True} for n, v in prepared.variables.items() if v.chunks}
-    prepared.to_zarr(folder, group=name, mode="a", zarr_format=3, consolidated=False, encoding=encoding, compute=fill)
+    write: Callable[..., Any] = prepared.to_zarr
+    write(folder, group=name, mode="a", zarr_format=3, consolidated=False, encoding=encoding, compute=fill)
     return open_group(folder, name)
 
 

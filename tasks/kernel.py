@@ -34,8 +34,8 @@ _COLUMNS = 64
 _SPARSE = 2
 # Multiplications by a band of mixing matrices take the time of this many in a large product.
 _BAND_COST = 4
-# Numbers of a Gram tile that are made at a time for such a block.
-_GRAM_NUMBERS = 2**22
+GRAM_NUMBERS = 2**22
+"""Numbers of a Gram tile that are made at a time for such a block."""
 
 
 class QuadraticBlock(NamedTuple):
@@ -449,7 +449,7 @@ def _side_alone(rows: WindowBlock, frames: Array) -> Array:
         tile *= rows.signs[:, None]
         return tile
     n = len(rows.rows)
-    step = max(_BAND, _GRAM_NUMBERS * n // (len(rows.halo) * max(len(frames), 1)))
+    step = max(_BAND, GRAM_NUMBERS * n // (len(rows.halo) * max(len(frames), 1)))
     if step >= n:
         return _window_side(rows, _gram(rows.halo, frames))
     tile = np.empty((n, len(frames)), frames.dtype)

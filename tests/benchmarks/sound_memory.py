@@ -96,14 +96,10 @@ def _remove(group: Path) -> None:
 
 def watched(command: list[str], group: Path | None) -> dict[str, Any]:
     """Run a command within a group; what it printed, and the peaks of it and of its workers, GiB."""
-
-    def enter() -> None:
-        if group is not None:
-            (group / "cgroup.procs").write_text(str(os.getpid()))
-
+    enter = [] if group is None else ["sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh"]
     peaks: dict[int, int] = {}
     before = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=enter)
+    process = subprocess.Popen([*enter, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     ended = threading.Event()
     watcher = threading.Thread(target=_watch, args=(process.pid, peaks, ended))
     watcher.start()

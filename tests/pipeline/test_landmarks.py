@@ -138,7 +138,7 @@ def test_embed__any_span_of_a_task_gives_the_same(route, monkeypatch):
     options = {"landmarks": 150, "landmark_route": route, **OPTIONS}
     one = mo.embed(FRAMES, **options)
     monkeypatch.setattr("manifold_observer.pipeline.cuts.LANDMARK_SPAN", 97)
-    monkeypatch.setattr("manifold_observer.pipeline.landmarks.GATHER_SPAN", 97)
+    monkeypatch.setattr("manifold_observer.pipeline.cuts.GATHER_SPAN", 97)
     monkeypatch.setattr("manifold_observer.tasks.landmarks.FRAMES_TOGETHER", 31)
     assert_same(mo.embed(FRAMES, **options), one)
 
@@ -235,7 +235,7 @@ def parts_of(values):
 @pytest.mark.parametrize("span", [16384, 97])
 @pytest.mark.parametrize("count", [10, 20, 60])
 def test_gather__a_block_holds_the_rows_of_its_windows_once(monkeypatch, count, span):
-    monkeypatch.setattr("manifold_observer.pipeline.landmarks.GATHER_SPAN", span)
+    monkeypatch.setattr("manifold_observer.pipeline.cuts.GATHER_SPAN", span)
     rows, metric, axes = parts_of(VALUES)
     chosen = landmarks.uniform(N, count)
     block = landmarks_of_pipeline._gather(rows, metric, axes, chosen, "window", "float64").compute()
