@@ -29,20 +29,23 @@ FEATURES = {"stft": ["--features", "stft"], "log_rms": ["--features", "log_rms"]
 
 
 def write_sound(path: Path, n_bytes: int, seed: int = 1) -> None:
-    """Two tones of wandering pitch and level in noise, 16 bits, block by block."""
+    """Tones whose level wanders, in noise, 16 bits; a few blocks of it, each time turned by another length."""
     rng = np.random.default_rng(seed)
-    noise = rng.integers(-1500, 1500, _BLOCK)
+    blocks = [_block(rng, 500.0 + 200.0 * number) for number in range(7)]
     with wave.open(str(path), "wb") as sound:
         sound.setnchannels(1)
         sound.setsampwidth(2)
         sound.setframerate(RATE)
-        for first in range(0, n_bytes // 2, _BLOCK):
-            count = min(_BLOCK, n_bytes // 2 - first)
-            time_of = (first + np.arange(count, dtype=np.float32)) / RATE
-            slow = np.sin(2 * np.pi * time_of / 300.0, dtype=np.float32)
-            tone = np.sin((2 * np.pi * (500 + 200 * (first // _BLOCK % 7))) * (time_of % 1), dtype=np.float32)
-            samples = (6000 + 3000 * slow) * tone + np.roll(noise, int(rng.integers(_BLOCK)))[:count]
-            sound.writeframes(samples.astype("<i2").tobytes())
+        for number in range(-(-n_bytes // (2 * _BLOCK))):
+            count = min(_BLOCK, n_bytes // 2 - number * _BLOCK)
+            sound.writeframes(np.roll(blocks[number % 7], int(rng.integers(_BLOCK)))[:count].tobytes())
+
+
+def _block(rng: np.random.Generator, pitch: float) -> np.ndarray[Any, np.dtype[np.int16]]:
+    """95 seconds of a tone in noise."""
+    seconds = np.arange(_BLOCK) / RATE
+    level = 6000 + 3000 * np.sin(seconds / 15)
+    return (level * np.sin(2 * np.pi * pitch * seconds) + rng.integers(-1500, 1500, _BLOCK)).astype("<i2")
 
 
 @contextmanager
@@ -115,7 +118,7 @@ def watched(command: list[str], group: Path | None) -> dict[str, Any]:
         "printed": json.loads(printed),
         "seconds": round(time.perf_counter() - before, 1),
         "caller_gib": _gib(peaks.get(process.pid, 0)),
-        "workers_gib": [_gib(value) for value in workers if value > 2**26],  # the resource tracker is not one
+        "workers_gib": [_gib(value) for value in workers],
         "group_gib": _group_peak(group),
     }
 
@@ -123,7 +126,7 @@ def watched(command: list[str], group: Path | None) -> dict[str, Any]:
 def _watch(parent: int, peaks: dict[int, int], ended: threading.Event) -> None:
     """Keep the peak of a process and of all that it started."""
     while not ended.wait(0.05):
-        for pid in [parent, *_children(parent)]:
+        for pid in [parent, *filter(_is_worker, _children(parent))]:
             for line in _status(pid).splitlines():
                 if line.startswith("VmHWM"):
                     peaks[pid] = max(peaks.get(pid, 0), int(line.split()[1]) * 1024)
@@ -137,6 +140,14 @@ def _children(parent: int) -> list[int]:
         return []
     own = [int(pid) for text in lists for pid in text.split()]
     return own + [pid for child in own for pid in _children(child)]
+
+
+def _is_worker(pid: int) -> bool:
+    """Whether a process is a worker: not Python's resource tracker, nor a copy of the parent that starts something."""
+    try:
+        return b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def _status(pid: int) -> str:

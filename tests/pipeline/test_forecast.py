@@ -292,4 +292,4 @@ def test_plan__refuses_features_that_do_not_fit(monkeypatch):
     monkeypatch.setattr(features, "workers", lambda: Workers(1, 2**29))
     wide = xr.DataArray(np.zeros((100_000, 200)), dims=("time", "channel"))
     with pytest.raises(ValueError, match=r"log_rms: the peak memory of a worker .* Take shorter frames"):
-        mo.plan(mo.log_rms(wide.chunk(), frame=30_000))
+        mo.plan(mo.log_rms(wide.chunk(), frame=30_000), window=3)
