@@ -18,6 +18,7 @@ from .config import EmbedConfig
 from .cuts import Span, blocks, segment_spans, short_segments, window_starts_of
 from .graph import Progress, compute, persist, task
 from .labels import segment_of
+from .slabs import Reading, rows_of
 
 # Frames up to the first size are brought here and sent along with the tasks; up to the second they are
 # kept on the workers, so that a lazy feature graph runs once; beyond it they are read anew.
@@ -111,7 +112,7 @@ def check_moments(table: Table, progress: Progress, digested: bool = False) -> t
     """
     table = _nearer(table)
     spans = blocks(table.n_frames, max(1, ROWS_BYTES // (8 * table.n_features)))
-    parts = [task(_moments, _rows(table.data, span), span[0], digested) for span in spans]
+    parts = [task(_moments, rows_of(table.data, span), span[0], digested) for span in spans]
     total = moments.combine(compute(parts, "frames", progress))
     # Equal frames leave what rounding their mean left.
     if not (total.squares > _EQUAL * total.n * np.square(total.mean)).any():
@@ -177,11 +178,6 @@ def make_blocks(
     return persist(made, "covariances", progress)
 
 
-def rows_of(table: Table, span: Span) -> Delayed | NDArray[Any]:
-    """Frames of a span as one NumPy array, delayed unless they are here."""
-    return _rows(table.data, span)
-
-
 def _check_windows(segment: NDArray[np.int64], window: int) -> None:
     """Every segment must hold a whole window."""
     for start, stop in short_segments(segment, window):
@@ -204,14 +200,6 @@ def _data(array: xr.DataArray) -> da.Array | NDArray[Any]:
     return array.chunk().data
 
 
-def _rows(data: da.Array | NDArray[Any], span: Span) -> Delayed | NDArray[Any]:
-    """Rows as one NumPy array, all other axes whole; delayed where the data are."""
-    if isinstance(data, np.ndarray):
-        return data[span[0] : span[1]]
-    part = data[span[0] : span[1]].rechunk(-1)
-    return part.to_delayed().ravel()[0]
-
-
 class Runs(NamedTuple):
     """Whole numbers that mostly count up by one, as (offset from counting, how many) pairs: a task's graph is small."""
 
@@ -231,25 +219,42 @@ def _runs(numbers: NDArray[np.int64]) -> Runs:
 
 
 class Part(NamedTuple):
-    """What a slab is made from: frames with halo (maybe delayed), rows, window starts, covariances or None."""
+    """What a slab is made from: frames with halo (maybe delayed), rows, window starts, covariances or None.
 
-    frames: Delayed | NDArray[Any]
+    ``used`` are the rows of the frames that the slab takes, None for all; rows and starts count in those.
+    """
+
+    frames: Reading | Delayed | NDArray[Any]
     rows: Runs
     starts: Runs
-    covariance: Delayed | NDArray[Any] | None
+    covariance: Reading | Delayed | NDArray[Any] | None
+    used: Runs | None = None
 
 
 def part_of(table: Table, span: Span, window: int, chosen: NDArray[np.int64] | None = None) -> Part:
-    """Frames of a span with the halo of their windows; with ``chosen``, only those of its frames have rows."""
+    """Frames of a span with the halo of their windows; with ``chosen``, only those of its frames, and their windows."""
+    if chosen is not None:
+        return _chosen_part(table, span, window, chosen)
     start, stop = span
-    kept = np.arange(start, stop) if chosen is None else chosen
     if table.covariance is not None:
-        covariance = _rows(table.covariance, span)
-        rows = _runs(kept - start)
-        return Part(_rows(table.data, span), rows, rows, covariance if chosen is None else covariance[kept - start])
+        rows = _runs(np.arange(stop - start))
+        return Part(rows_of(table.data, span), rows, rows, rows_of(table.covariance, span))
     starts = window_starts_of(table.segment, window, span)
     low, high = min(int(starts[0]), start), max(int(starts[-1]) + window, stop)
-    return Part(_rows(table.data, (low, high)), _runs(kept - low), _runs(starts[kept - start] - low), None)
+    return Part(rows_of(table.data, (low, high)), _runs(np.arange(start, stop) - low), _runs(starts - low), None)
+
+
+def _chosen_part(table: Table, span: Span, window: int, chosen: NDArray[np.int64]) -> Part:
+    """A few frames of a span: a block of landmarks that kept the frames between them would hold all there are."""
+    if table.covariance is not None:
+        own = chosen - span[0]
+        rows = _runs(np.arange(len(own)))
+        return Part(rows_of(table.data, span), rows, rows, rows_of(table.covariance, span), _runs(own))
+    starts = window_starts_of(table.segment, window, span)[chosen - span[0]]
+    used = np.unique(starts[:, None] + np.arange(window))  # a frame lies within its window
+    low, high = int(used[0]), int(used[-1]) + 1
+    rows, first = (_runs(np.searchsorted(used, numbers)) for numbers in (chosen, starts))
+    return Part(rows_of(table.data, (low, high)), rows, first, None, _runs(used - low))
 
 
 def _candidates(table: Table, metric: geometry.Metric, p: int) -> list[str]:
@@ -275,10 +280,10 @@ def _moments(frames: NDArray[np.float64], first: int, digested: bool) -> moments
 
 def slab_of(axes: moments.Axes, part: Part) -> geometry.Slab:
     """Slab of centred frames, within a task."""
-    exact = None if part.covariance is None else np.asarray(part.covariance, np.float64)
-    return geometry.Slab(
-        axes.apply(np.asarray(part.frames, np.float64)), part.rows.expand(), part.starts.expand(), exact
-    )
+    used = slice(None) if part.used is None else part.used.expand()
+    exact = None if part.covariance is None else np.asarray(np.asarray(part.covariance)[used], np.float64)
+    frames = axes.apply(np.asarray(np.asarray(part.frames)[used], np.float64))
+    return geometry.Slab(frames, part.rows.expand(), part.starts.expand(), exact)
 
 
 def block_task(axes: moments.Axes, part: Part, metric: geometry.Metric, form: str, dtype: str, span: Span) -> Block:

@@ -91,10 +91,33 @@ def _load_config(context: click.Context, _: click.Parameter, path: Path | None) 
     context.default_map = {**(context.default_map or {}), **texts}
 
 
+class _Bytes(click.ParamType[int]):
+    """A number of bytes, with a unit or without."""
+
+    name = "BYTES"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read a number and its unit."""
+        from dask.utils import parse_bytes  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+
+        try:
+            count = int(parse_bytes(value))
+        except ValueError:
+            count = 0
+        if count < 1:
+            self.fail(f"{value!r} is no number of bytes, such as 4GiB or 500MB", param, ctx)
+        return count
+
+
 def _cluster(command: _Command) -> _Command:
     """Options that say where a command computes and how it reports."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output."),
+        click.option(
+            "--memory",
+            type=_Bytes(),
+            help="Most that the workers of the local cluster take together, such as 4GiB [default: what is free].",
+        ),
         click.option("--workers", type=click.IntRange(1), help="Processes of the local cluster [default: one a core]."),
         click.option(
             "--cluster", default="local", show_default=True, metavar="local|ADDRESS", help="Where to compute."
@@ -273,7 +296,13 @@ def _config(options: dict[str, Any], observe: dict[str, Any], smooth: bool = Fal
 @_observer
 @_where
 def run_command(
-    paths: tuple[Path, ...], cluster: str, workers: int | None, overwrite: bool, as_json: bool, **options: Any
+    paths: tuple[Path, ...],
+    cluster: str,
+    workers: int | None,
+    memory: int | None,
+    overwrite: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Run the main job on RECORDING... and write OUT, a Zarr folder with /frames, /embedding, /state (and /smoothed).
 
@@ -286,7 +315,7 @@ def run_command(
         raise click.UsageError("Name at least one recording, and the output last.")
     config = _config(options, _pop(options, *_OBSERVE), options.pop("smooth"))
     check(paths[:-1], paths[-1], config, overwrite=overwrite)
-    with _session(cluster, workers) as stages:
+    with _session(cluster, workers, memory) as stages:
         tree = run(paths[:-1], paths[-1], config, overwrite=overwrite, stages=stages)
     summary = {
         "out": str(paths[-1]),
@@ -378,7 +407,9 @@ def _tell(step: Step, as_json: bool, seconds: float) -> None:
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORDING...")
 @_job
 @_cluster
-def plan_command(paths: tuple[Path, ...], cluster: str, workers: int | None, as_json: bool, **options: Any) -> None:
+def plan_command(
+    paths: tuple[Path, ...], cluster: str, workers: int | None, memory: int | None, as_json: bool, **options: Any
+) -> None:
     """Say what embedding RECORDING... will cost, with the same options as run: way, memory, time.
 
     A few frames are timed on the cluster; nothing is written.
@@ -386,7 +417,7 @@ def plan_command(paths: tuple[Path, ...], cluster: str, workers: int | None, as_
     from .run import forecast  # noqa: PLC0415
 
     config = _config(options, {})
-    with _session(cluster, workers):
+    with _session(cluster, workers, memory):
         found = forecast(paths, config)
     click.echo(json.dumps(found.as_dict()) if as_json else str(found))
 
@@ -443,7 +474,9 @@ def melody_command(out: Path | None, **options: Any) -> None:
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--quick", is_flag=True, help="A few realisations only, to see whether everything works.")
 @_cluster
-def reproduce_command(name: str, out: Path, quick: bool, cluster: str, workers: int | None, as_json: bool) -> None:
+def reproduce_command(
+    name: str, out: Path, quick: bool, cluster: str, workers: int | None, memory: int | None, as_json: bool
+) -> None:
     """Run the paper's experiments (section V), and write numbers, pictures and a table of claims to the folder OUT.
 
     A run that was interrupted goes on when the same command is given again.
@@ -455,7 +488,7 @@ def reproduce_command(name: str, out: Path, quick: bool, cluster: str, workers: 
 
     require_matplotlib()
     chosen = EXPERIMENTS if name == "all" else {name: EXPERIMENTS[name]}
-    with pieces_bar(sys.stderr) as progress, connect(cluster, n_workers=workers):
+    with pieces_bar(sys.stderr) as progress, connect(cluster, n_workers=workers, memory=memory):
         claims = reproduce(chosen, out, quick=quick, progress=progress)
     rows = {experiment: [asdict(claim) for claim in own] for experiment, own in claims.items()}
     click.echo(
@@ -467,14 +500,14 @@ def _demonstrate(name: str, out: Path | None, options: dict[str, Any]) -> None:
     """Run one demonstration and print its scores."""
     from .demo import demonstrate  # noqa: PLC0415
 
-    where = _pop(options, "cluster", "workers", "overwrite", "as_json")
-    with _session(where["cluster"], where["workers"]) as stages:
+    where = _pop(options, "cluster", "workers", "memory", "overwrite", "as_json")
+    with _session(where["cluster"], where["workers"], where["memory"]) as stages:
         result = demonstrate(name, out, options, stages, overwrite=where["overwrite"])
     click.echo(json.dumps(result) if where["as_json"] else _demo_text(result, out))
 
 
 @contextmanager
-def _session(cluster: str, workers: int | None, *, bar: bool = True) -> Iterator[Stages]:
+def _session(cluster: str, workers: int | None, memory: int | None = None, *, bar: bool = True) -> Iterator[Stages]:
     """Run a block on a cluster, or in this process, timed, with the bar where there is a terminal."""
     stages = Stages(sys.stderr if bar else None)
     with stages("total"), stages.bar(), ExitStack() as stack:
@@ -482,7 +515,11 @@ def _session(cluster: str, workers: int | None, *, bar: bool = True) -> Iterator
             from .cluster import connect  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
             with stages("cluster"):
-                stack.enter_context(connect(cluster, n_workers=workers))
+                stack.enter_context(connect(cluster, n_workers=workers, memory=memory))
+        elif memory is not None:
+            import dask  # noqa: PLC0415
+
+            stack.enter_context(dask.config.set({"manifold-observer.memory": memory}))
         yield stages
 
 

@@ -12,7 +12,12 @@ import dask
 from distributed import Client, LocalCluster, WorkerPlugin
 from threadpoolctl import threadpool_limits
 
+from .machine import free_memory
+from .memory import worker_limits
+
 _CONNECT_SECONDS = 20
+# Memory that is worth a worker of its own.
+_WORKER_BYTES = 2**29
 # Settings of the cluster that this module starts. Dask's profiler doubles the cost of small tasks, its malloc
 # settings give every tile fresh pages from the system, which costs a sixth of a pass, and five processes that look
 # at their clocks every 20 ms take a tenth of a core. Tasks are stolen once a second, most of a pass. A worker
@@ -39,7 +44,7 @@ class BlasThreads(WorkerPlugin):  # type: ignore[misc]
 
 
 @contextmanager
-def connect(cluster: str = "local", *, n_workers: int | None = None) -> Iterator[Client]:
+def connect(cluster: str = "local", *, n_workers: int | None = None, memory: int | None = None) -> Iterator[Client]:
     """Connect to a cluster for the length of a block, with one BLAS thread a worker thread.
 
     Parameters
@@ -48,7 +53,9 @@ def connect(cluster: str = "local", *, n_workers: int | None = None) -> Iterator
         ``"local"`` starts one process a core here; otherwise the address of a scheduler, such as
         ``"tcp://10.0.0.1:8786"``. Its workers must see the same files.
     n_workers
-        Processes of a local cluster; one a core by default.
+        Processes of a local cluster; one a core by default, fewer where memory is short.
+    memory
+        Bytes that the workers of a local cluster may take together; what is free here by default, and at most.
 
     Yields
     ------
@@ -58,19 +65,27 @@ def connect(cluster: str = "local", *, n_workers: int | None = None) -> Iterator
     ------
     ConnectionError
         Nothing answers at the address.
+    ValueError
+        A worker's share of the memory is less than it takes to start.
     """
+    if cluster != "local" and memory is not None:
+        raise ValueError(
+            f"cluster: --memory must be left out with --cluster {cluster}; got {memory} bytes. The workers of a "
+            "cluster that runs already have their own limits."
+        )
     if cluster != "local":
         with _client(cluster) as client:
             client.register_plugin(BlasThreads())
             yield client
         return
-    workers = n_workers or len(os.sched_getaffinity(0))
+    workers = n_workers or max(1, min(len(os.sched_getaffinity(0)), free_memory() // _WORKER_BYTES))
     with (
         dask.config.set(_SETTINGS),
         LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
             processes=True,
+            memory_limit=worker_limits(workers, memory).limit,
             dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL,  # a failed task is told once, by the command
         ) as local,

@@ -25,7 +25,11 @@ PANEL_BYTES = 2**26
 LANDMARK_SPAN = 4096
 """Frames that one task streams past the landmarks, at most: the same at 100,000 frames as at a million."""
 GATHER_SPAN = 16384
-"""Frames that one task reads to take landmarks from."""
+"""Frames that one task reads to take landmarks from, at most."""
+# Bytes of frames that such a task reads, at most, and one that adds up links between landmarks.
+_SPAN_BYTES, _LINK_BYTES = 2**25, 2**26
+# Spans whose links are added up one by one: a task's are m x m numbers whatever its span, so that few are sent.
+_LINK_SPANS = 32
 # Spans of frames at least, so that all workers have some.
 _LEAST_SPANS = 16
 # Groups of blocks at least (some panels for every worker) and at most (about a hundred panels).
@@ -78,6 +82,26 @@ def frame_runs(segments: list[Span], frame: int, hop: int, n_channels: int) -> l
         for first in range(0, total, at_most):
             runs.append(FrameRun(segment, start + first * hop, min(at_most, total - first)))
     return runs
+
+
+def run_groups(runs: list[FrameRun], frame: int, hop: int, n_channels: int) -> list[list[FrameRun]]:
+    """Runs that one task computes: neighbours, as long as their samples together are no more than a long run's.
+
+    Recordings with many short segments have a run for each, and would have a task for each.
+
+    Examples
+    --------
+    >>> [len(group) for group in run_groups(frame_runs([(0, 7), (7, 9), (9, 14)], 3, 3, 1), 3, 3, 1)]
+    [2]
+    """
+    most = FEATURE_TASK_BYTES // (8 * n_channels)
+    groups: list[list[FrameRun]] = []
+    for run in runs:
+        if groups and run.samples(frame, hop)[1] - groups[-1][0].first_sample <= most:
+            groups[-1].append(run)
+        else:
+            groups.append([run])
+    return groups
 
 
 def unused_samples(segments: list[Span], frame: int, hop: int) -> int:
@@ -184,15 +208,35 @@ def blocks(n: int, size: int) -> list[Span]:
     return [(start, min(start + size, n)) for start in range(0, n, size)]
 
 
-def landmark_spans(n_frames: int) -> list[Span]:
+def landmark_spans(n_frames: int, n_features: int) -> list[Span]:
     """Spans of frames that stream past the landmarks.
 
     Examples
     --------
-    >>> len(landmark_spans(1000)), len(landmark_spans(1_000_000))
-    (16, 245)
+    >>> len(landmark_spans(1000, 30)), len(landmark_spans(1_000_000, 30)), len(landmark_spans(1_000_000, 10_000))
+    (16, 245, 2386)
     """
-    return blocks(n_frames, min(LANDMARK_SPAN, -(-n_frames // _LEAST_SPANS)))
+    return blocks(n_frames, landmark_rows(n_frames, n_features))
+
+
+def landmark_rows(n_frames: int, n_features: int) -> int:
+    """Frames of such a span."""
+    return _rows_within(min(LANDMARK_SPAN, -(-n_frames // _LEAST_SPANS)), n_features, _SPAN_BYTES)
+
+
+def gather_rows(n_frames: int, n_features: int) -> int:
+    """Frames that one task reads to take landmarks from."""
+    return _rows_within(min(GATHER_SPAN, n_frames), n_features, _SPAN_BYTES)
+
+
+def link_rows(n_frames: int, n_features: int) -> int:
+    """Frames whose links between landmarks one task adds up."""
+    return _rows_within(max(GATHER_SPAN, -(-n_frames // _LINK_SPANS)), n_features, _LINK_BYTES)
+
+
+def _rows_within(rows: int, n_features: int, n_bytes: int) -> int:
+    """No more rows of float64 than so many bytes hold."""
+    return max(1, min(rows, n_bytes // (8 * n_features)))
 
 
 def tile_size(n_frames: int) -> int:

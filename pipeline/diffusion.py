@@ -15,7 +15,7 @@ from manifold_observer.tasks import diffusion
 from manifold_observer.tasks.arrays import digest
 from manifold_observer.tasks.moments import Moments
 
-from .blocks import ROWS_BYTES, Table, check_moments, rows_of, table
+from .blocks import ROWS_BYTES, Table, check_moments, table
 from .checkpoint import Checkpoint, check_checkpoint
 from .choice import choose_form
 from .config import EmbedConfig
@@ -24,6 +24,7 @@ from .eigensolve import modes_to_keep, warn_frozen
 from .forecast import require_memory
 from .graph import Progress, compute, one_blas_thread, silent, task
 from .memory import choose_method
+from .slabs import rows_of
 from .variables import annotate
 from .ways import Found, Problem, exactly, through_landmarks
 
@@ -338,7 +339,7 @@ def _check_modes(config: EmbedConfig, n: int) -> None:
 def _lift(rows: Table, mean: Floats, psi: Floats, progress: Progress) -> Floats:
     """Mean of centred features times coordinates, over all frames."""
     spans = blocks(rows.n_frames, max(1, ROWS_BYTES // (8 * rows.n_features)))
-    parts = [task(_lift_sum, rows_of(rows, span), mean, psi[span[0] : span[1]]) for span in spans]
+    parts = [task(_lift_sum, rows_of(rows.data, span), mean, psi[span[0] : span[1]]) for span in spans]
     total: Floats = sum(compute(parts, "lift", progress))
     return total / rows.n_frames
 

@@ -25,22 +25,20 @@ from .blocks import (
     make_blocks,
     part_of,
     pseudo_inverse,
-    rows_of,
     slab_of,
     table,
 )
 from .config import EmbedConfig
-from .cuts import Span, blocks, short_segments, tile_size
+from .cuts import Span, blocks, gather_rows, short_segments, tile_size
 from .graph import Progress, compute, one_blas_thread, persist, silent, task
 from .labels import check_features, frame_labels, segment_of
+from .slabs import rows_of
 from .variables import annotate
 
 Floats = NDArray[np.float64]
 METHODS = ("nystrom", "one-sided")
 # New frames of one task.
 _SPAN = 2048
-# Embedded frames among which a task looks for its landmarks.
-_REACH = 16384
 # A local scale below this share of the median one is rounding.
 _ROUNDING = 1e-6
 
@@ -284,19 +282,13 @@ def _chosen_block(
     rows: Table, metric: Metric, axes: Axes, numbers: NDArray[np.int64], form: str, precision: str
 ) -> Delayed:
     """One block of embedded frames that do not follow each other, gathered from as many tasks as they are apart."""
-    pieces = np.split(numbers, np.flatnonzero(np.diff(numbers // _REACH)) + 1)
+    pieces = np.split(numbers, np.flatnonzero(np.diff(numbers // gather_rows(rows.n_frames, rows.n_features))) + 1)
     made = []
     for own in pieces:
         span = int(own[0]), int(own[-1]) + 1
         part = part_of(rows, span, metric.window, own)
-        made.append(task(_piece, axes, part, metric, form, precision, span))
+        made.append(task(block_task, axes, part, metric, form, precision, span))
     return task(kernel.join, made)
-
-
-def _piece(axes: Axes, part: Part, metric: Metric, form: str, precision: str, span: Span) -> kernel.Block:
-    """Some references, without the frames between them."""
-    block = block_task(axes, part, metric, form, precision, span)
-    return kernel.take(block, np.arange(kernel.n_frames(block)))
 
 
 def _with_columns(
@@ -339,7 +331,7 @@ def _extended(
 def _new_block(new: Table, known: _References, span: Span, one_sided: bool) -> Delayed:
     """Block of one span of new frames, not yet computed."""
     if one_sided:
-        return task(_points, known.axes, rows_of(new, span), known.form, known.precision, span)
+        return task(_points, known.axes, rows_of(new.data, span), known.form, known.precision, span)
     part = part_of(new, span, known.metric.window)
     return task(_with_covariances, known.axes, part, known.metric, known.form, known.precision, span)
 

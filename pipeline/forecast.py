@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from .choice import choose_form
 from .config import EmbedConfig
 from .cuts import landmark_spans, panels, tile_size
 from .eigensolve import WIDTH, wanted_modes
+from .features import require_features, task_memory
 from .graph import compute, one_blas_thread, task
 from .memory import (
     EXACT_FRAMES,
@@ -147,8 +148,21 @@ def plan(frames: xr.DataArray, **options: Any) -> Plan:
     config = EmbedConfig(**options)
     whole = table(frames, covariance, config.window)
     few = slice(0, min(_SAMPLE_FRAMES, whole.n_frames))
+    require_features(frames)
+    before = task_memory(frames)
     with one_blas_thread():
-        return _plan(whole.n_frames, frames.isel(frame=few), _some(covariance, few), config)
+        found = _plan(whole.n_frames, frames.isel(frame=few), _some(covariance, few), config)
+    return found if before is None else _with_features(found, before)
+
+
+def _with_features(found: Plan, before: Memory) -> Plan:
+    """The forecast with the computation of its frames, which is over before the embedding begins."""
+    return replace(
+        found,
+        bytes_per_task=max(found.bytes_per_task, before.task),
+        peak_worker_bytes=max(found.peak_worker_bytes, before.worker),
+        peak_caller_bytes=max(found.peak_caller_bytes, before.caller),
+    )
 
 
 def require_memory(n_frames: int, n_axes: int, choice: Mapping[str, Any], config: EmbedConfig, window: int) -> None:
@@ -241,7 +255,7 @@ def _home(shape: Shape, method: str, config: EmbedConfig) -> str:
 
 def _memory(shape: Shape, method: str, home: str, config: EmbedConfig, there: Workers) -> Memory:
     """Bounds of the chosen way; with refinement, of both."""
-    streamed = landmark_memory(shape, min(config.landmarks, shape.n_frames))
+    streamed = landmark_memory(shape, min(config.landmarks, shape.n_frames), config.landmark_route)
     if home == "none":
         return streamed
     exact = exact_memory(shape, home, _passes(method, home, config), there.number)
@@ -264,7 +278,7 @@ def _tasks(n_frames: int, shape: Shape, method: str, passes: int, n_panels: int)
     """Tasks of all stages."""
     n_blocks = -(-n_frames // shape.tile)
     exact = 3 * n_blocks + 2 * n_panels + passes * (n_panels + n_blocks)
-    streamed = 3 * len(landmark_spans(n_frames))
+    streamed = 3 * len(landmark_spans(n_frames, shape.n_axes))
     return (exact if method == "exact" or passes else 0) + (streamed if method == "landmarks" else 0)
 
 

@@ -21,6 +21,8 @@ from threadpoolctl import threadpool_limits
 
 from manifold_observer.tasks.arrays import aligned, like
 
+from .slabs import Reading
+
 # Tasks in hand for each thread of a cluster where they are given out in turn: one runs, the next has its frames.
 _IN_HAND = 2
 # (stage, parts done, parts in all)
@@ -32,7 +34,7 @@ def silent(stage: str, done: int, total: int) -> None:
 
 
 def task(function: Callable[..., Any], *arguments: Any, outputs: int | None = None) -> Delayed:
-    """One task: a module-level function of blocks (delayed) and plain values, aligned in memory on arrival.
+    """One task: a module-level function of blocks (delayed, or read by the task) and plain values, aligned on arrival.
 
     With ``outputs`` the function gives a tuple of so many, and the task can be unpacked.
 
@@ -83,6 +85,8 @@ def _filled(value: Any, inputs: Sequence[Any]) -> Any:
     """The value that :func:`_with_places` was given, computed."""
     if isinstance(value, _Place):
         return inputs[value.number]
+    if isinstance(value, Reading):
+        return value.read()
     if isinstance(value, list | tuple):
         return like(value, [_filled(part, inputs) for part in value])
     return value
@@ -161,7 +165,7 @@ def _futures(kept: Sequence[Delayed]) -> list[Any]:
 
     A Client may be there and not be used: what Dask's settings name as the scheduler comes first.
     """
-    if not kept or not _has_client():
+    if not kept or not on_cluster():
         return []
     from distributed import futures_of  # noqa: PLC0415
 
@@ -194,7 +198,7 @@ def stream(items: Iterable[Delayed], total: int, stage: str, progress: Progress 
     Exception
         Whatever a task raised.
     """
-    if not _has_client():
+    if not on_cluster():
         yield from compute(list(items), stage, progress)
         return
     progress(stage, 0, total)
@@ -225,7 +229,7 @@ def as_done(items: Iterable[Delayed]) -> Iterator[tuple[int, Any]]:
     Exception
         Whatever a task raised.
     """
-    if not _has_client():
+    if not on_cluster():
         for number, item in enumerate(items):
             yield number, compute([item])[0]
         return
@@ -235,7 +239,7 @@ def as_done(items: Iterable[Delayed]) -> Iterator[tuple[int, Any]]:
 
 def persist_in_turn(items: Iterable[Delayed]) -> list[Delayed]:
     """As :func:`persist`, for many items that read much: see :func:`stream`."""
-    if not _has_client():
+    if not on_cluster():
         return persist(list(items), "")
     return [kept for _, kept, _ in sorted(_in_turn(items), key=itemgetter(0))]
 
@@ -268,7 +272,7 @@ def _in_turn(items: Iterable[Delayed]) -> Iterator[tuple[int, Delayed, Any]]:
 
 def _large_graphs() -> AbstractContextManager[Any]:
     """Vectors travel in the graph on purpose: scattered data would be lost with its worker."""
-    if not _has_client():  # and so no settings of distributed that could be changed
+    if not on_cluster():  # and so no settings of distributed that could be changed
         return nullcontext()
     return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
 
@@ -297,7 +301,7 @@ def one_blas_thread() -> Any:
     return threadpool_limits(limits=1)
 
 
-def _has_client() -> bool:
+def on_cluster() -> bool:
     """Whether a distributed Client is this session's default (without importing distributed)."""
     if "distributed" not in sys.modules:
         return False

@@ -13,17 +13,15 @@ from numpy.typing import NDArray
 from manifold_observer.tasks import diffusion, kernel, landmarks, scale
 from manifold_observer.tasks.covariance import DegenerateCovarianceError
 from manifold_observer.tasks.geometry import Metric
-from manifold_observer.tasks.landmarks import Anchors, Carried, Maps
+from manifold_observer.tasks.landmarks import Anchors, Carried
 from manifold_observer.tasks.moments import Axes
 
 from .blocks import Part, Table, block_task, degenerate, part_of, slab_of
 from .config import EmbedConfig
-from .cuts import GATHER_SPAN, Span, blocks, landmark_spans
+from .cuts import Span, blocks, gather_rows, landmark_spans, link_rows
 from .graph import Progress, compute, persist, persist_in_turn, stream, task
 
 Floats = NDArray[np.float64]
-# Spans whose links are added up one by one: a task's are m x m numbers whatever its span, so that few are sent.
-_LINK_SPANS = 32
 # Frames whose exact rows judge the result.
 _SAMPLE_FRAMES = 256
 # Candidates a landmark, for choices that look at the features.
@@ -86,16 +84,16 @@ def embed_landmarks(
     chosen = _choose(table, m, config)
     landmark_block = _gather(table, metric, axes, chosen, form, dtype)
     how = _scale(landmark_block, config)
-    maps, anchors = compute([task(_start, landmark_block, how, config.alpha, n_modes)])[0]
-    eigenvalues = maps.eigenvalues
-    spans = landmark_spans(table.n_frames)
+    found, anchors = persist(list(task(_start, landmark_block, how, config.alpha, n_modes, outputs=2)), "landmarks")
+    del landmark_block
+    eigenvalues = compute([found])[0]
+    spans = landmark_spans(table.n_frames, table.n_features)
     if config.landmark_route == "diffusion":
         eigenvalues, anchors = _diffusion_route(table, metric, axes, form, anchors, n_modes, spans, progress)
     sample = np.sort(_draw(table.n_frames, _SAMPLE_FRAMES, config.seed))
     sample_block = _gather(table, metric, axes, sample, form, dtype)
-    kept = persist([task(_identity, anchors)], "landmarks")[0]
     tasks = (
-        _span_task(landmarks.carry_over, table, metric, axes, form, span, kept, sample_block, config.alpha)
+        _span_task(landmarks.carry_over, table, metric, axes, form, span, anchors, sample_block, config.alpha)
         for span in spans
     )
     parts = list(stream(tasks, len(spans), "landmarks", progress))
@@ -157,7 +155,8 @@ def _draw(n: int, count: int, seed: int) -> NDArray[np.int64]:
 
 def _gather(table: Table, metric: Metric, axes: Axes, chosen: NDArray[np.int64], form: str, dtype: str) -> object:
     """One block of the chosen frames, kept on the workers."""
-    spans = [(span, chosen[(chosen >= span[0]) & (chosen < span[1])]) for span in blocks(table.n_frames, GATHER_SPAN)]
+    cut = blocks(table.n_frames, gather_rows(table.n_frames, table.n_features))
+    spans = [(span, chosen[(chosen >= span[0]) & (chosen < span[1])]) for span in cut]
     made = persist_in_turn(
         task(block_task, axes, part_of(table, span, metric.window, within), metric, form, dtype, span)
         for span, within in spans
@@ -184,11 +183,11 @@ def _diffusion_route(
     metric: Metric,
     axes: Axes,
     form: str,
-    anchors: Anchors,
+    anchors: Delayed,
     n_modes: int,
     spans: list[Span],
     progress: Progress,
-) -> tuple[Floats, Anchors]:
+) -> tuple[Floats, Delayed]:
     """Two more passes: column sums of all strips, then the links between landmarks."""
     sums = stream(
         (_span_task(landmarks.column_sums, table, metric, axes, form, span, anchors) for span in spans),
@@ -196,9 +195,8 @@ def _diffusion_route(
         "landmarks",
         progress,
     )
-    anchors = anchors._replace(degrees=landmarks.add_up(sums))
-    kept = persist([task(_identity, anchors)], "landmarks")[0]
-    long_spans = blocks(table.n_frames, max(GATHER_SPAN, -(-table.n_frames // _LINK_SPANS)))
+    kept = persist([task(_with_degrees, anchors, landmarks.add_up(sums))], "landmarks")[0]
+    long_spans = blocks(table.n_frames, link_rows(table.n_frames, table.n_features))
     links = stream(
         (_span_task(landmarks.link_sums, table, metric, axes, form, span, kept) for span in long_spans),
         len(long_spans),
@@ -207,7 +205,7 @@ def _diffusion_route(
     )
     eigenvalues, vectors = landmarks.diffusion_maps(landmarks.add_up(links), n_modes)
     usable = eigenvalues > _SMALLEST * eigenvalues[0]
-    return eigenvalues[usable], anchors._replace(weights=vectors[:, usable])
+    return eigenvalues[usable], persist([task(_with_weights, kept, vectors[:, usable])], "landmarks")[0]
 
 
 def _span_task(
@@ -271,9 +269,14 @@ def _warn_unreached(affinity: Floats) -> None:
         )
 
 
-def _identity(value: object) -> object:
-    """A value that is wanted on the workers by many tasks; unlike scattered data it can be made again."""
-    return value
+def _with_degrees(anchors: Anchors, degrees: Floats) -> Anchors:
+    """Anchors with column sums; they stay on the workers, where the landmarks' block is."""
+    return anchors._replace(degrees=degrees)
+
+
+def _with_weights(anchors: Anchors, weights: Floats) -> Anchors:
+    """Anchors with other weights."""
+    return anchors._replace(weights=weights)
 
 
 def _median(block: kernel.Block) -> float:
@@ -281,12 +284,12 @@ def _median(block: kernel.Block) -> float:
     return scale.median_between([block])
 
 
-def _start(block: kernel.Block, how: kernel.Scale, alpha: float, n_modes: int) -> tuple[Maps, Anchors]:
-    """Diffusion maps of the landmarks, and what carries them over."""
+def _start(block: kernel.Block, how: kernel.Scale, alpha: float, n_modes: int) -> tuple[Floats, Anchors]:
+    """Eigenvalues of the landmarks, and what carries their diffusion maps over."""
     maps = landmarks.landmark_maps(block, how, alpha, n_modes)
     usable = maps.eigenvalues > _SMALLEST * max(maps.eigenvalues[0], 0.0)
     maps = maps._replace(eigenvalues=maps.eigenvalues[usable], coordinates=maps.coordinates[:, usable])
-    return maps, landmarks.nystrom_anchors(block, how, maps, alpha)
+    return maps.eigenvalues, landmarks.nystrom_anchors(block, how, maps, alpha)
 
 
 def _only_anchors(block: kernel.Block, how: kernel.Scale, alpha: float, n_modes: int) -> Anchors:

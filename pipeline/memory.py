@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import NamedTuple
 
+import dask
+
+from manifold_observer.tasks.kernel import GRAM_NUMBERS
 from manifold_observer.tasks.landmarks import FRAMES_TOGETHER
 
 from .config import EmbedConfig
-from .cuts import EXACT_MEDIAN_FRAMES, GATHER_SPAN, panel_groups
+from .cuts import EXACT_MEDIAN_FRAMES, gather_rows, landmark_rows, link_rows, panel_groups
+from .machine import free_memory, own_memory
 
 # Share of the memory that tiles may fill: beyond it a cluster spills, which is slower than recomputing.
 _SHARE = 0.5
@@ -47,8 +50,13 @@ class Shape(NamedTuple):
     tile: int
     width: int
 
+    def sparse_bytes(self, n_frames: int) -> int:
+        """Bytes of a block of frames far apart, such as landmarks: in the window form each brings its whole window."""
+        more = (max(self.window, 1) - 1) * self.n_axes if self.form == "window" else 0
+        return self.block_bytes(n_frames) + n_frames * more * self.itemsize
+
     def block_bytes(self, n_frames: int) -> int:
-        """Bytes of a block of some frames."""
+        """Bytes of a block of some frames that follow each other."""
         p, w = self.n_axes, max(self.window, 1)
         rank = min(p, w - 1) if self.window else p
         numbers = {
@@ -124,7 +132,7 @@ def exact_memory(shape: Shape, home: str, passes: int, n_workers: int) -> Memory
     return Memory(task, worker, _CALLER_BYTES + krylov + gathered + whole + 16 * n * shape.n_axes)
 
 
-def landmark_memory(shape: Shape, n_landmarks: int) -> Memory:
+def landmark_memory(shape: Shape, n_landmarks: int, route: str = "nystrom") -> Memory:
     """Bound the memory of the way through landmarks; a worker's does not grow with the frames.
 
     Parameters
@@ -133,23 +141,54 @@ def landmark_memory(shape: Shape, n_landmarks: int) -> Memory:
         Sizes.
     n_landmarks
         Landmarks m.
+    route
+        ``"nystrom"`` or ``"diffusion"``, which also adds up m x m links over long spans.
 
     Returns
     -------
     The bounds.
     """
-    met = n_landmarks + 256
-    block = min(FRAMES_TOGETHER, shape.n_frames)
-    span = min(GATHER_SPAN, shape.n_frames)  # more than the spans that a thread has in hand
-    frames = 8 * 5 * span * shape.n_axes + 2**25
-    strips = block * met * (2 * shape.itemsize + 8)
-    carrying = frames + shape.making_bytes(block) + shape.block_bytes(block) + strips
-    solving = n_landmarks**2 * (2 * shape.itemsize + 5 * 8)
-    gathering = frames + shape.making_bytes(min(span, met)) + shape.block_bytes(met)
-    task = max(carrying, solving, gathering)
-    kept = 4 * shape.block_bytes(met) + 2**26
-    caller = _CALLER_BYTES + 8 * shape.n_frames * (6 * shape.width + 8) + 2**26
+    n, p, met = shape.n_frames, shape.n_axes, n_landmarks + 256
+    block = min(FRAMES_TOGETHER, n)
+    window = shape.form == "window"
+    # A strip and the other side of it, the frames' Gram tile, and a piece of the landmarks'.
+    sides = (3 * shape.itemsize * block * met + shape.itemsize * GRAM_NUMBERS) if window else 0
+    strips = block * met * (2 * shape.itemsize + 8) + sides
+    making = shape.making_bytes(block) + shape.block_bytes(block)
+    carrying = _slab_bytes(landmark_rows(n, p), p) + making + strips
+    solving = n_landmarks**2 * ((5 if window else 2) * shape.itemsize + 5 * 8)
+    gathering = _slab_bytes(gather_rows(n, p), p) + shape.making_bytes(min(gather_rows(n, p), met))
+    gathering += 2 * shape.sparse_bytes(met)
+    linking = _slab_bytes(link_rows(n, p), p) + making + strips + 3 * 8 * n_landmarks**2
+    task = max(carrying, solving, gathering, linking if route == "diffusion" else 0)
+    kept = 2 * shape.sparse_bytes(met) + 2**26
+    caller = _CALLER_BYTES + 8 * n * (6 * shape.width + 8) + 2**26
     return Memory(task, _BASE_BYTES + kept + task, caller)
+
+
+def _slab_bytes(rows: int, n_axes: int) -> int:
+    """Bytes that reading a slab takes: as it is stored, decoded and centred."""
+    return 3 * 8 * rows * n_axes + 2**25
+
+
+def feature_memory(samples: int, framed: int, made: int, kept: int) -> Memory:
+    """Bound the memory of the features, whose tasks read their own samples.
+
+    Parameters
+    ----------
+    samples, framed
+        Samples of one task, as they are read and as its frames hold them (frames may overlap), all channels.
+    made
+        Numbers of the frames that it makes.
+    kept
+        Bytes of a stored chunk that is decoded whole.
+
+    Returns
+    -------
+    The bounds.
+    """
+    task = 16 * samples + 32 * framed + 8 * made + 2 * kept
+    return Memory(task, _BASE_BYTES + 4 * 8 * made + 2**25 + task, _CALLER_BYTES)
 
 
 def choose_method(n_frames: int, itemsize: int, config: EmbedConfig) -> str:
@@ -210,7 +249,7 @@ def choose_home(n_frames: int, itemsize: int, wanted: str) -> str:
     return "recomputed" if wanted == "auto" else wanted
 
 
-def require(memory: Memory, limit: int, fits: str) -> None:
+def require(memory: Memory, limit: int, fits: str, who: str = "embed") -> None:
     """Refuse before anything is computed what would not fit into a worker.
 
     Parameters
@@ -221,6 +260,8 @@ def require(memory: Memory, limit: int, fits: str) -> None:
         Memory limit of a worker, bytes.
     fits
         What would fit, in words.
+    who
+        Begins the sentence.
 
     Raises
     ------
@@ -229,7 +270,7 @@ def require(memory: Memory, limit: int, fits: str) -> None:
     """
     if memory.worker > limit:
         raise ValueError(
-            f"embed: the peak memory of a worker must be at most its limit; predicted are {gib(memory.worker)} of "
+            f"{who}: the peak memory of a worker must be at most its limit; predicted are {gib(memory.worker)} of "
             f"{gib(limit)}. {fits}"
         )
 
@@ -239,8 +280,42 @@ def gib(n_bytes: float) -> str:
     return f"{n_bytes / 2**30:.2f} GiB"
 
 
+def worker_limits(n_workers: int, given: int | None = None) -> Workers:
+    """What each of some workers on this machine may take: its share of what is free, or of less where that is given.
+
+    Parameters
+    ----------
+    n_workers
+        Processes.
+    given
+        Bytes for all of them together, or None.
+
+    Returns
+    -------
+    The workers.
+
+    Raises
+    ------
+    ValueError
+        A worker's share is less than it takes to start.
+
+    Examples
+    --------
+    >>> worker_limits(2, 2**30)
+    Workers(number=2, limit=536870912)
+    """
+    free = free_memory()
+    share = min(free, given or free) // n_workers
+    if share < _BASE_BYTES:
+        raise ValueError(
+            f"cluster: a worker must have at least {gib(_BASE_BYTES)}; got {gib(share)} for each of {n_workers} "
+            f"({gib(free)} are free here). Give fewer --workers, or a larger --memory."
+        )
+    return Workers(n_workers, share)
+
+
 def workers() -> Workers:
-    """The workers of the session's cluster, or this machine as one worker."""
+    """The workers of the session's cluster, or this process as one worker."""
     if "distributed" in sys.modules:
         from distributed import default_client  # noqa: PLC0415
 
@@ -251,4 +326,5 @@ def workers() -> Workers:
         limits = [int(worker["memory_limit"]) for worker in known if worker["memory_limit"]]
         if limits:
             return Workers(len(limits), min(limits))
-    return Workers(1, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    here = free_memory() + own_memory()
+    return Workers(1, min(here, int(dask.config.get("manifold-observer.memory", None) or here)))

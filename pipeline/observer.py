@@ -23,6 +23,7 @@ from .graph import task
 from .join import seconds_between
 from .labels import check_features, frame_labels, frame_period, segment_of
 from .recording import GAP_PERIODS
+from .slabs import chunks_of
 from .variables import annotate
 
 Floats = NDArray[np.float64]
@@ -228,7 +229,7 @@ def scan_chunks(
     mean = embedding["feature_mean"].values
     state, parts, lengths = dask.delayed(carry), [], lazy.data.chunks[0]
     first = used = 0
-    for block, length in zip(lazy.data.to_delayed().ravel(), lengths, strict=True):
+    for block, length in zip(chunks_of(lazy.data), lengths, strict=True):
         anew = starts[first : first + length]
         count = int(anew.sum())
         given = None if before is None else before[used : used + count]

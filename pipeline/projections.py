@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from manifold_observer.tasks import observer
 
-from .blocks import ROWS_BYTES, Table, rows_of
+from .blocks import ROWS_BYTES
 from .cuts import blocks
 from .graph import Progress, compute, silent, task
+from .slabs import rows_of
 
 Floats = NDArray[np.float64]
 
@@ -49,8 +50,8 @@ def projections(frames: xr.DataArray, mean: Floats, *matrices: Floats, progress:
 def frame_blocks(frames: xr.DataArray) -> list[Any]:
     """All frames as delayed blocks of a few megabytes."""
     data = frames.data if frames.chunks else frames.chunk().data
-    rows = Table(data, np.zeros(len(data), np.int64), None)
-    return [rows_of(rows, span) for span in blocks(rows.n_frames, max(1, ROWS_BYTES // (8 * rows.n_features)))]
+    n, p = data.shape
+    return [rows_of(data, span) for span in blocks(n, max(1, ROWS_BYTES // (8 * p)))]
 
 
 def _project(frames: NDArray[Any], mean: Floats, matrices: tuple[Floats, ...]) -> list[Floats]:

@@ -18,6 +18,7 @@ from .cuts import restarts
 from .graph import compute, task
 from .labels import frame_labels, require, segment_of
 from .observer import checked, joined, observe
+from .slabs import chunks_of
 from .variables import annotate
 
 Floats = NDArray[np.float64]
@@ -183,7 +184,7 @@ def _predict(
     factor = _decay(state) / gain if gain else np.zeros(values.sizes["mode"])
     constants = [embedding[name].values for name in ("lift", "feature_mean", "feature_variance")]
     parts, sizes, first = [], [], 0
-    for block, own, length in zip(lazy.data.to_delayed().ravel(), states, lengths, strict=True):
+    for block, own, length in zip(chunks_of(lazy.data), states, lengths, strict=True):
         anew = starts[first : first + length]
         innovation, size = task(_innovation_block, block, own, before, anew, factor, *constants, outputs=2)
         parts.append(innovation)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from xarray.indexes import RangeIndex
 from zarr.errors import ContainsArrayError
 
 from .cuts import Span, segment_spans
+from .slabs import in_slabs
 
 GAP_PERIODS = 1.5
 """A step of the clock longer than this many periods, of samples or of frames, is a gap."""
@@ -45,7 +47,8 @@ def open_recording(
 
     Returns
     -------
-    Dims ``(time, channel)``, Dask-backed. ``time`` is in seconds where the file has a clock.
+    Dims ``(time, channel)``, Dask-backed in chunks of about 16 MB, however the file is cut. ``time`` is in seconds
+    where the file has a clock.
 
     Raises
     ------
@@ -68,7 +71,7 @@ def open_recording(
             f"open_recording: {where} does not exist. Check the path; relative ones start at {Path.cwd()}."
         )
     dataset = _open_dataset(where, engine)
-    recording = _pick(dataset, variable, where)
+    recording = in_slabs(dataset, partial(_pick, variable=variable, path=where))
     return _with_clock(recording, sampling_rate, where)
 
 
@@ -166,8 +169,8 @@ def _open_dataset(path: Path, engine: str | None) -> xr.Dataset:
         engine = "zarr"
     try:
         if engine == "zarr":
-            return xr.open_zarr(path, consolidated=False)
-        return xr.open_dataset(path, engine=engine, chunks={})
+            return xr.open_zarr(path, consolidated=False, chunks=None)
+        return xr.open_dataset(path, engine=engine, cache=False)
     except (ImportError, OSError, ValueError) as error:
         if engine != "zarr" and os.path.abspath(path) in str(error):
             raise  # a reader of this project has said it already

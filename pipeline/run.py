@@ -18,6 +18,7 @@ from .config import OPTIMAL_GAINS, USUAL_RATES, EmbedConfig, ObserverConfig
 from .diffusion import embed
 from .dynamics import calibrate
 from .features import FEATURES, shared_edges
+from .filling import write_frames
 from .forecast import Plan, plan
 from .join import join_frames
 from .manifest import check_whole
@@ -262,10 +263,7 @@ def store_frames(folder: Path, frames: xr.DataArray, stages: Stages) -> xr.DataA
     """Compute frames into the group ``/frames`` of a result, and open them lazily as they stand there."""
     check_space(folder, frames.nbytes)
     with stages("features"):
-        stages.report("features", 0, 1)
-        stored = write_group(folder, "frames", frames.to_dataset(name="frames"))["frames"]
-        stages.report("features", 1, 1)
-    return stored
+        return write_frames(folder, frames, stages.report)
 
 
 def open_result(out: Path) -> xr.DataTree:

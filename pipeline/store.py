@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -118,7 +118,7 @@ def start(folder: Path, attrs: dict[str, Any]) -> None:
     root.to_zarr(folder, mode="a", zarr_format=3, consolidated=False)
 
 
-def write_group(folder: Path, name: str, dataset: xr.Dataset) -> xr.Dataset:
+def write_group(folder: Path, name: str, dataset: xr.Dataset, *, fill: bool = True) -> xr.Dataset:
     """Write one group of a result, and open it again lazily.
 
     Parameters
@@ -129,6 +129,8 @@ def write_group(folder: Path, name: str, dataset: xr.Dataset) -> xr.Dataset:
         Name of the group.
     dataset
         Its variables; Dask ones are computed as they are written, chunk by chunk.
+    fill
+        Whether to compute Dask variables; without it their place is made, for the caller to fill.
 
     Returns
     -------
@@ -138,7 +140,8 @@ def write_group(folder: Path, name: str, dataset: xr.Dataset) -> xr.Dataset:
     # Every chunk is stored, with a checksum: one that is missing or damaged shall not read as a number.
     how = {"write_empty_chunks": True, "compressors": (ZstdCodec(), Crc32cCodec())}
     encoding = dict.fromkeys(prepared.variables, how)
-    prepared.to_zarr(folder, group=name, mode="a", zarr_format=3, consolidated=False, encoding=encoding)
+    write: Callable[..., Any] = prepared.to_zarr
+    write(folder, group=name, mode="a", zarr_format=3, consolidated=False, encoding=encoding, compute=fill)
     return open_group(folder, name)
 
 

@@ -30,6 +30,12 @@ _IMAGE_NUMBERS = 2**16 + 2**14
 _SHARED = 0.75
 # Columns of a tile that a transpose is added to at a time.
 _COLUMNS = 64
+# A block with more rows of its halo a frame than this has windows that share few rows, as landmarks do.
+_SPARSE = 2
+# Multiplications by a band of mixing matrices take the time of this many in a large product.
+_BAND_COST = 4
+GRAM_NUMBERS = 2**22
+"""Numbers of a Gram tile that are made at a time for such a block."""
 
 
 class QuadraticBlock(NamedTuple):
@@ -212,8 +218,8 @@ def squared_distances(rows: Block, columns: Block, out: Array | None = None) -> 
     Notes
     -----
     Multiplications a pair: 2q in the quadratic form, 2 p r in the factor form, p + 2 w r in the window
-    form. Memory: the tile twice, four times in the window form; for frames far apart, whose windows share no
-    rows, the window form takes the tile times the window.
+    form (p + w r + p r where the windows of one side share few rows). Memory: the tile twice, four times in the window
+    form.
 
     Examples
     --------
@@ -232,8 +238,8 @@ def unclipped_distances(rows: Block, columns: Block, out: Array | None = None) -
     if isinstance(rows, QuadraticBlock) and isinstance(columns, QuadraticBlock):
         distances = _quadratic_tile(rows, columns, out)
     elif isinstance(rows, FactorBlock) and isinstance(columns, FactorBlock):
-        distances = _factor_side(rows, columns)
-        _add_transposed(distances, _factor_side(columns, rows))
+        distances = _factor_side(rows, columns.frames)
+        _add_transposed(distances, _factor_side(columns, rows.frames))
         distances *= 0.5
     elif isinstance(rows, WindowBlock) and isinstance(columns, WindowBlock):
         distances = _window_tile(rows, columns)
@@ -382,33 +388,81 @@ def _quadratic_tile(rows: QuadraticBlock, columns: QuadraticBlock, out: Array | 
     return np.matmul(rows.features, swapped.T, out=place)
 
 
-def _factor_side(rows: FactorBlock, columns: FactorBlock) -> Array:
+def _factor_side(rows: FactorBlock | WindowBlock, frames: Array) -> Array:
     """``|U_i^T z_j - U_i^T z_i|^2``, a few rows at a time so that the product stays in cache."""
-    m, r, p = rows.factors.shape
-    tile = np.empty((m, len(columns.frames)), rows.factors.dtype)
-    n = tile.shape[1]
+    (m, r), n = rows.images.shape, len(frames)
+    tile = np.empty((m, n), frames.dtype)
     step = _rows_at_a_time(r * n * tile.itemsize)
     buffer = np.empty((step * r, n), tile.dtype)
     for first in range(0, m, step):
         some = slice(first, min(first + step, m))
-        stacked = rows.factors[some].reshape(-1, p)
-        images = np.matmul(stacked, columns.frames.T, out=buffer[: len(stacked)]).reshape(-1, r, n)
+        stacked = _some_factors(rows, some).reshape(-1, frames.shape[1])
+        images = np.matmul(stacked, frames.T, out=buffer[: len(stacked)]).reshape(-1, r, n)
         images -= rows.images[some, :, None]
         np.einsum("irn,irn->in", images, images, out=tile[some])
     return tile
 
 
+def _some_factors(rows: FactorBlock | WindowBlock, some: slice) -> Array:
+    """Factors (k, r, p) of a few frames."""
+    if isinstance(rows, FactorBlock):
+        return rows.factors[some]
+    mixing = rows.mixing[some]
+    return np.matmul(mixing, rows.halo[rows.starts[some, None] + np.arange(mixing.shape[2])])
+
+
 def _window_tile(rows: WindowBlock, columns: WindowBlock) -> Array:
     """Half the sum of both sides; the plain squared distance serves the floors of both."""
+    if _is_sparse(rows) or _is_sparse(columns):
+        return _sparse_tile(rows, columns)
     grams = _grams(rows, columns)
     gram = next(grams)
     tile = _window_side(rows, gram)
     if rows.floor.any() or columns.floor.any():
         _add_floors(tile, gram[rows.rows], rows, columns)
-    del gram  # of frames far apart it holds many times the tile
+    del gram
     _add_transposed(tile, _window_side(columns, next(grams)))
     tile *= 0.5
     return tile
+
+
+def _is_sparse(block: WindowBlock) -> bool:
+    """Whether the windows of a block share few rows, so that a Gram tile would be many times the tile itself."""
+    return len(block.halo) > _SPARSE * len(block.rows)
+
+
+def _sparse_tile(rows: WindowBlock, columns: WindowBlock) -> Array:
+    """A tile of which one side is sparse: each side is made by itself, in little memory beside the tile."""
+    frames = [block.halo[block.rows] for block in (rows, columns)]
+    tile = _side_alone(rows, frames[1])
+    if rows.floor.any() or columns.floor.any():
+        _add_floors(tile, frames[0] @ frames[1].T, rows, columns)
+    _add_transposed(tile, _side_alone(columns, frames[0]))
+    tile *= 0.5
+    return tile
+
+
+def _side_alone(rows: WindowBlock, frames: Array) -> Array:
+    """One side of a tile, by factors or by Gram tiles, whichever is less work."""
+    if _is_sparse(rows) and _factors_are_less_work(rows):
+        tile = _factor_side(rows, frames)
+        tile *= rows.signs[:, None]
+        return tile
+    n = len(rows.rows)
+    step = max(_BAND, GRAM_NUMBERS * n // (len(rows.halo) * max(len(frames), 1)))
+    if step >= n:
+        return _window_side(rows, _gram(rows.halo, frames))
+    tile = np.empty((n, len(frames)), frames.dtype)
+    for first in range(0, n, step):
+        piece = _take_windows(rows, slice(first, first + step))
+        tile[first : first + step] = _window_side(piece, _gram(piece.halo, frames))
+    return tile
+
+
+def _factors_are_less_work(rows: WindowBlock) -> bool:
+    """Whether products of the factors with frames cost less than those of the halo, and then of the mixing matrices."""
+    (n, r, window), p = rows.mixing.shape, rows.halo.shape[1]
+    return n * r * p < len(rows.halo) * p + _BAND_COST * n * r * (window + 1)
 
 
 def _add_floors(tile: Array, products: Array, rows: WindowBlock, columns: WindowBlock) -> None:

@@ -82,3 +82,19 @@ def test_interrupted__goes_on_from_the_pass_that_was_kept():
     result = importlib.import_module("interrupted").run(900, 1, options)
     assert result["passes_found"] >= 1
     assert result["passes"] > result["passes_found"] or max(result["residuals"]) <= 1e-8
+
+
+def test_window_landmarks__time_a_frame_is_compared():
+    rows = list(importlib.import_module("window_landmarks").run([400, 800], 12, 20, 1, 1))
+    assert [row["n_frames"] for row in rows[:-1]] == [400, 800]
+    assert rows[-1]["largest_over_smallest"] >= 1
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+def test_sound_memory__peaks_are_within_the_plan():
+    options = ["--n-modes", "2", "--method", "landmarks", "--landmarks", "40"]
+    (row,) = importlib.import_module("sound_memory").run(4_000_000, ["stft"], [1], 2**31, options)
+    assert row["n_frames"] == 1972
+    assert len(row["workers_gib"]) == 1
+    assert row["measured_over_planned"] < 1.15
+    assert row["caller_gib"] < 1.15 * row["planned_caller_gib"]

@@ -189,7 +189,7 @@ LONG_FRAMES = xr.DataArray(LONG, dims=("frame", "feature"), coords={"segment": (
 @pytest.mark.parametrize("alpha", [0.0, 0.5])
 @pytest.mark.parametrize("form", ["quadratic", "factor", "window"])
 def test_extend__through_landmarks_is_the_extension_that_embed_made(form, alpha, reach, monkeypatch):
-    monkeypatch.setattr(extension, "_REACH", reach)
+    monkeypatch.setattr("manifold_observer.pipeline.cuts.GATHER_SPAN", reach)
     monkeypatch.setattr(extension, "_SPAN", 300)
     embedding = mo.embed(
         LONG_FRAMES, n_modes=3, method="landmarks", landmarks=150, alpha=alpha, form=form, precision="float64"

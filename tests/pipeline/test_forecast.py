@@ -10,7 +10,7 @@ import xarray as xr
 from distributed import Client, LocalCluster
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline import forecast, memory
+from manifold_observer.pipeline import features, forecast, memory
 from manifold_observer.pipeline.config import EmbedConfig
 from manifold_observer.pipeline.memory import Workers
 from strategies import smooth_motion
@@ -255,3 +255,41 @@ def test_command__a_refusal_is_one_sentence(tmp_path, console, there):
     assert (code, out) == (1, "")
     assert err.startswith("Error: embed: the peak memory of a worker must be at most its limit")
     assert "Traceback" not in err
+
+
+# -------------------------------------------------------------------------------------------- what is planned
+
+
+def shape(n_frames, form, p=500, window=21):
+    return memory.Shape(n_frames, p, form, 4, window, 2048, 25)
+
+
+@pytest.mark.parametrize("route", ["nystrom", "diffusion"])
+@pytest.mark.parametrize("form", ["window", "factor"])
+def test_landmark_memory__counts_the_windows_and_does_not_grow(form, route):
+    few, many = (memory.landmark_memory(shape(n, form), 2000, route) for n in (10**6, 10**8))
+    assert few.worker == many.worker
+    # the landmarks' block in the window form: rows of each window, and its mixing matrix
+    assert few.worker > (2000 * 21 * 500 * 4 if form == "window" else 2000 * 20 * 500 * 4)
+    assert memory.landmark_memory(shape(10**6, form), 500, route).worker < few.worker
+
+
+@pytest.mark.usefixtures("in_this_thread")
+def test_plan__counts_the_features(tmp_path):
+    np.save(tmp_path / "wide.npy", np.random.default_rng(0).normal(size=(200_000, 16)))
+    recording = mo.open_recording(tmp_path / "wide.npy", sampling_rate=1000.0)
+    small, large = (mo.log_rms(recording, frame=frame) for frame in (1000, 100_000 // 40))
+    found = mo.plan(small, n_modes=2)
+    assert found.peak_worker_bytes >= features.task_memory(small).worker > features.task_memory(small).task
+    # 131 frames of 1000 samples of 16 channels, read, framed and squared
+    assert features.task_memory(small).task == 16 * 131_000 * 16 + 32 * 131_000 * 16 + 8 * 131 * 16
+    assert features.task_memory(large).task == pytest.approx(features.task_memory(small).task, rel=0.05)
+    assert features.task_memory(small.compute()) is None
+
+
+@pytest.mark.usefixtures("in_this_thread")
+def test_plan__refuses_features_that_do_not_fit(monkeypatch):
+    monkeypatch.setattr(features, "workers", lambda: Workers(1, 2**29))
+    wide = xr.DataArray(np.zeros((100_000, 200)), dims=("time", "channel"))
+    with pytest.raises(ValueError, match=r"log_rms: the peak memory of a worker .* Take shorter frames"):
+        mo.plan(mo.log_rms(wide.chunk(), frame=30_000), window=3)

@@ -3,6 +3,7 @@
 import functools
 
 import dask
+import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
@@ -10,7 +11,9 @@ from hypothesis import given, settings
 from numpy.testing import assert_allclose, assert_array_equal
 
 import manifold_observer.pipeline as mo
-from manifold_observer.tasks import kernel
+from manifold_observer.pipeline import landmarks as landmarks_of_pipeline
+from manifold_observer.pipeline.blocks import table
+from manifold_observer.tasks import kernel, landmarks, moments
 from manifold_observer.tasks.covariance import PseudoInverse
 from manifold_observer.tasks.geometry import Metric, Slab, build_block
 from reference import dense
@@ -135,7 +138,7 @@ def test_embed__any_span_of_a_task_gives_the_same(route, monkeypatch):
     options = {"landmarks": 150, "landmark_route": route, **OPTIONS}
     one = mo.embed(FRAMES, **options)
     monkeypatch.setattr("manifold_observer.pipeline.cuts.LANDMARK_SPAN", 97)
-    monkeypatch.setattr("manifold_observer.pipeline.landmarks.GATHER_SPAN", 97)
+    monkeypatch.setattr("manifold_observer.pipeline.cuts.GATHER_SPAN", 97)
     monkeypatch.setattr("manifold_observer.tasks.landmarks.FRAMES_TOGETHER", 31)
     assert_same(mo.embed(FRAMES, **options), one)
 
@@ -217,3 +220,50 @@ def test_embed__names_silent_frames():
     values[400:440] = values[400]
     with pytest.raises(ValueError, match=r"must not be zero; got zero .* of block"):
         mo.embed(FRAMES.copy(data=values), landmarks=100, **OPTIONS)
+
+
+# ------------------------------------------------------------------------------- a few frames carry their own rows
+
+
+def parts_of(values):
+    """What the blocks of the window form are made from."""
+    rows = table(xr.DataArray(values, dims=("frame", "feature")).chunk(frame=100), None, WINDOW)
+    total = moments.moments(values)
+    return rows, Metric(WINDOW, PseudoInverse()), moments.Axes(total.mean, None)
+
+
+@pytest.mark.parametrize("span", [16384, 97])
+@pytest.mark.parametrize("count", [10, 20, 60])
+def test_gather__a_block_holds_the_rows_of_its_windows_once(monkeypatch, count, span):
+    monkeypatch.setattr("manifold_observer.pipeline.cuts.GATHER_SPAN", span)
+    rows, metric, axes = parts_of(VALUES)
+    chosen = landmarks.uniform(N, count)
+    block = landmarks_of_pipeline._gather(rows, metric, axes, chosen, "window", "float64").compute()
+    starts = np.clip(chosen - WINDOW // 2, 0, N - WINDOW)
+    if span > N:
+        assert len(block.halo) == len(np.unique(starts[:, None] + np.arange(WINDOW)))
+    assert len(block.halo) <= count * WINDOW
+    assert_array_equal(block.halo[block.rows], VALUES[chosen] - VALUES.mean(axis=0))
+    for first, start in zip(block.starts, starts, strict=True):
+        assert_array_equal(block.halo[first : first + WINDOW], VALUES[start : start + WINDOW] - VALUES.mean(axis=0))
+
+
+def test_near__the_start_of_a_solve_holds_the_rows_of_its_windows(monkeypatch):
+    monkeypatch.setattr("manifold_observer.pipeline.landmarks._WARM_LANDMARKS", 15)
+    joined, join = [], kernel.join
+    monkeypatch.setattr(kernel, "join", lambda blocks: joined.append(join(blocks)) or joined[-1])
+    mo.embed(FRAMES, **{**OPTIONS, "method": "exact", "form": "window", "home": "recomputed", "tile": 100})
+    assert [len(block.halo) for block in joined if kernel.n_frames(block) == 15] == [15 * WINDOW]
+
+
+def test_embed__given_covariances_of_landmarks_come_with_their_frames():
+    rows, metric, axes = parts_of(VALUES)
+    covariances = dense.window_covariances(VALUES, np.zeros(N), WINDOW)
+    rows = rows._replace(covariance=da.from_array(covariances, chunks=(130, -1, -1)))
+    chosen = np.array([3, 150, 151, 699])
+    block = landmarks_of_pipeline._gather(rows, metric._replace(window=0), axes, chosen, "factor", "float64").compute()
+    assert_array_equal(block.frames, VALUES[chosen] - VALUES.mean(axis=0))
+    expected = build_block(
+        Slab(block.frames, np.arange(4), np.arange(4), covariances[chosen]), metric._replace(window=0), "factor"
+    )
+    assert_allclose(block.factors, expected.factors)

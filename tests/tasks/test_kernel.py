@@ -1,5 +1,7 @@
 """Distances in their three forms against the slow loop, and the kernel."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -190,6 +192,40 @@ def test_take__is_a_part_of_the_tile(monkeypatch, form, shared, ridge, chosen):
         (part, part, whole[chosen][:, chosen]),
     ):
         assert_allclose(kernel.squared_distances(rows, columns), expected, atol=1e-10 * whole.max())
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.1])
+@pytest.mark.parametrize(
+    "way", [{"_SPARSE": np.inf}, {"_BAND_COST": 99}, {"_BAND_COST": -99}, {"_BAND_COST": -99, "GRAM_NUMBERS": 1}]
+)
+def test_squared_distances__sparse_windows_give_the_same_by_factors_and_by_gram_tiles(monkeypatch, way, ridge):
+    rng = np.random.default_rng(4)
+    frames, metric = smooth_motion(rng, 90, 6), Metric(8, PseudoInverse(regularization=ridge))
+    whole = build_block(Slab(frames, np.arange(90), np.clip(np.arange(90) - 4, 0, 82), None), metric, "window")
+    chosen = np.arange(0, 90, 4)
+    expected = kernel.squared_distances(whole, whole)
+    for name, value in way.items():
+        monkeypatch.setattr(kernel, name, value)
+    few = kernel.take(whole, chosen)
+    assert_allclose(kernel.squared_distances(few, whole), expected[chosen], atol=1e-10 * expected.max())
+    assert_allclose(kernel.squared_distances(whole, few), expected[:, chosen], atol=1e-10 * expected.max())
+    assert_allclose(kernel.squared_distances(few, few), expected[chosen][:, chosen], atol=1e-10 * expected.max())
+
+
+@pytest.mark.parametrize("rank", [None, 2], ids=["by factors", "by Gram tiles"])
+def test_squared_distances__sparse_windows_take_a_few_times_the_tile(rank):
+    rng, window, m, n = np.random.default_rng(6), 21, 800, 400
+    far = Slab(rng.normal(size=(m * window, 25)), np.arange(m) * window + 10, np.arange(m) * window, None)
+    near = Slab(rng.normal(size=(n + 20, 25)), np.arange(n) + 10, np.arange(n), None)
+    metric = Metric(window, PseudoInverse(rank=rank))
+    blocks = [build_block(slab, metric, "window") for slab in (far, near)]
+    tracemalloc.start()
+    tile = kernel.squared_distances(*blocks)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # Tile, the other side of it, its Gram tile; a piece of that of the far windows, or scratch. Their whole Gram tile
+    # would be 21 times the tile.
+    assert peak < 4 * tile.nbytes + 2**25
 
 
 def test_squared_distances__scratch_steps_do_not_show(monkeypatch):
