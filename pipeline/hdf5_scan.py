@@ -21,13 +21,13 @@ _UNFOLD = "Copy the data into one file: h5repack, or h5py's Group.copy(..., expa
 
 
 def is_hdf5(path: Path) -> bool:
-    """Whether a file is HDF5, whose signature may lie behind a block of the user's.
+    r"""Whether a file is HDF5, whose signature may lie behind a block of the user's.
 
     Examples
     --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp(), "a.nc")
-    >>> _ = path.write_bytes(bytes(512) + b"\\x89HDF\\r\\n\\x1a\\n")
+    >>> _ = path.write_bytes(bytes(512) + b"\x89HDF\r\n\x1a\n")
     >>> is_hdf5(path)
     True
     """

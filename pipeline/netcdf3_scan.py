@@ -26,18 +26,18 @@ class Variable3(NamedTuple):
     records: bool
 
 
-class _Damaged(ValueError):
+class _DamagedError(ValueError):
     """What of the header cannot be."""
 
 
 def is_netcdf3(path: Path) -> bool:
-    """Whether a file is classic NetCDF, of 32-bit or 64-bit offsets.
+    r"""Whether a file is classic NetCDF, of 32-bit or 64-bit offsets.
 
     Examples
     --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp(), "a.nc")
-    >>> _ = path.write_bytes(b"CDF\\x01")
+    >>> _ = path.write_bytes(b"CDF\x01")
     >>> is_netcdf3(path)
     True
     """
@@ -62,7 +62,7 @@ def check_netcdf3(path: Path) -> None:
     try:
         with path.open("rb") as file:
             n_records, variables = _header(file)
-    except _Damaged as error:
+    except _DamagedError as error:
         raise _unreadable(path, f"its header must be sound; got {error}") from None
     if n_records == 0xFFFFFFFF:  # a stream that nobody closed
         raise _unreadable(path, "its header must say how many records there are; got a stream that was never closed")
@@ -101,7 +101,7 @@ def _header(file: BinaryIO) -> tuple[int, list[Variable3]]:
         name = _text(file)
         numbers = [_integer(file) for _ in range(_few(_integer(file)))]
         if any(number >= len(dims) for number in numbers):
-            raise _Damaged(f"variable {name!r} along dimension {max(numbers)} of {len(dims)}")
+            raise _DamagedError(f"variable {name!r} along dimension {max(numbers)} of {len(dims)}")
         _skip_attributes(file)
         itemsize = _itemsize(_integer(file))
         _integer(file)  # its own count of bytes, which wraps in large files
@@ -124,23 +124,23 @@ def _count(file: BinaryIO, tag: int) -> int:
     """Length of a list, which begins with its tag, or with zeros where it is empty."""
     found, count = _integer(file), _integer(file)
     if found not in (0, tag) or (found == 0 and count):
-        raise _Damaged(f"the tag {found} where {tag} is due")
+        raise _DamagedError(f"the tag {found} where {tag} is due")
     if count > _MOST_ITEMS:
-        raise _Damaged(f"a list of {count} items")
+        raise _DamagedError(f"a list of {count} items")
     return count
 
 
 def _few(count: int) -> int:
     """A number of dimensions that is possible."""
     if count > _MOST_DIMS:
-        raise _Damaged(f"a variable of {count} dimensions")
+        raise _DamagedError(f"a variable of {count} dimensions")
     return count
 
 
 def _itemsize(number: int) -> int:
     """Bytes of a value, by the number of its type."""
     if number not in _TYPE_BYTES:
-        raise _Damaged(f"the type number {number}")
+        raise _DamagedError(f"the type number {number}")
     return _TYPE_BYTES[number]
 
 
@@ -158,8 +158,8 @@ def _integer(file: BinaryIO, n_bytes: int = 4) -> int:
 def _read(file: BinaryIO, n_bytes: int) -> bytes:
     """So many bytes, which must be there."""
     if n_bytes > _MOST_BYTES:
-        raise _Damaged(f"{n_bytes} bytes of text in its header")
+        raise _DamagedError(f"{n_bytes} bytes of text in its header")
     found = file.read(n_bytes)
     if len(found) < n_bytes:
-        raise _Damaged(f"a file that ends within it, at byte {file.tell()}")
+        raise _DamagedError(f"a file that ends within it, at byte {file.tell()}")
     return found

@@ -52,15 +52,13 @@ def open_lazily(path: Path, engine: str | None, options: Mapping[str, Any]) -> t
     engine = engine or ("zarr" if path.is_dir() else _engine_of(path))
     if engine is None:
         raise ValueError(_unknown_format(path))
-    own = dict(options) if engine.startswith(_OWN) else {}
-    if engine == "zarr":
-        own = {"consolidated": False}
+    own = {"consolidated": False} if engine == "zarr" else _own_options(path, engine, options)
     try:
-        dataset = xr.open_dataset(
-            path, engine=engine, chunks=None, cache=False, create_default_indexes=False, **own
-        )
+        dataset = xr.open_dataset(path, engine=engine, chunks=None, cache=False, create_default_indexes=False, **own)
         # A table has been read whole: what becomes of its file no longer matters.
         return (dataset.load() if engine == _TABLES else dataset), stored
+    except Warning:
+        raise
     except Exception as error:
         if engine != "zarr" and os.path.abspath(path) in str(error) and isinstance(error, OSError | ValueError):
             raise  # a reader of this project has said it already
@@ -103,6 +101,17 @@ def in_chunks(path: Path, dataset: xr.Dataset, stored: Mapping[str, Stored], *, 
             lazy[name] = _chunked(mark, name, variable)
     series = {name: lazy.pop(name) for name in used if name in dataset.data_vars}
     return dataset.assign(series).assign_coords({**short, **lazy})
+
+
+def _own_options(path: Path, engine: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options that are for the reader; others are refused, but for the one that only a table heeds."""
+    backend = xr.backends.list_engines()[engine] if engine.startswith(_OWN) else None
+    known = (backend.open_dataset_parameters or ()) if backend is not None else ()
+    unknown = [name for name in options if name not in known and name != "growing"]
+    if unknown:
+        goes = "CSV tables" if unknown[0] in ("decimal", "thousands") else ".npy files and CSV tables"
+        raise ValueError(f"open_recording: {unknown[0]} goes with {goes}; got {path}. Leave it out.")
+    return {name: value for name, value in options.items() if name in known}
 
 
 def _read_now(path: Path, name: str, variable: xr.Variable) -> xr.Variable:

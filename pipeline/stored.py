@@ -125,8 +125,8 @@ def check_stored(path: str | os.PathLike[str], arrays: Iterable[tuple[str, Store
             )
         if array.n_stored < array.n_chunks and not quiet:
             warnings.warn(
-                f"open_recording: {os.fspath(path)} stores {array.n_stored} of {array.n_chunks} chunks of {name!r}; the "
-                f"others read as the fill value {array.fill}. Copy it again, unless that is what was recorded.",
+                f"open_recording: {os.fspath(path)} stores {array.n_stored} of {array.n_chunks} chunks of {name!r}; "
+                f"the others read as the fill value {array.fill}. Copy it again, unless that is what was recorded.",
                 stacklevel=2,
             )
 
@@ -148,5 +148,8 @@ def check_channels(path: str | os.PathLike[str], n_channels: int) -> None:
     """
     if n_channels > MOST_CHANNELS:
         raise refusal(
-            path, f"have at most {MOST_CHANNELS} channels", str(n_channels), "Is it (channel, time)? Turn it, or thin it"
+            path,
+            f"have at most {MOST_CHANNELS} channels",
+            str(n_channels),
+            "Is it (channel, time)? Turn it, or thin it",
         )

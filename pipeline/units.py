@@ -1,4 +1,4 @@
-"""Units of recordings that are joined: converted where they differ by a power of ten, refused where they differ else."""
+"""Units of recordings that are joined: converted where they differ by a power of ten, else refused."""
 
 from __future__ import annotations
 
@@ -140,9 +140,9 @@ def _check_channels(recordings: Sequence[xr.DataArray], what: str) -> None:
     for recording, names in told[1:]:
         if names != told[0][1]:
             raise ValueError(
-                f"{what}: recordings must have the same channels in the same order; got {', '.join(told[0][1][:9])} and "
-                f"{', '.join(names[:9])} in {recording.attrs.get('source', 'the next')}. Choose recordings of the same "
-                "sensors, or rename their channels."
+                f"{what}: recordings must have the same channels in the same order; got {', '.join(told[0][1][:9])} "
+                f"and {', '.join(names[:9])} in {recording.attrs.get('source', 'the next')}. Choose recordings "
+                "of the same sensors, or rename their channels."
             )
 
 

@@ -24,12 +24,13 @@ from .stored import Stored, check_declared
 _DOCUMENTS = ("zarr.json", ".zgroup", ".zarray", ".zattrs", ".zmetadata")
 _MOST_BYTES, _MOST_FOLDERS, _MOST_FILES, _DEEPEST = 2**22, 10_000, 5_000_000, 32
 # Of numcodecs: what decodes bytes, numbers and text alone. Not: pickle, json2, msgpack2, which make objects.
-_NUMCODECS = frozenset(
-    "blosc zlib gzip bz2 lzma lz4 zstd shuffle delta fixedscaleoffset quantize bitround packbits astype categorize "
-    "crc32 crc32c adler32 fletcher32 jenkins_lookup3 base64 vlen-utf8 vlen-bytes zfpy pcodec".split()
+_NUMCODECS = re.compile(
+    "blosc|zlib|gzip|bz2|lzma|lz4|zstd|shuffle|delta|fixedscaleoffset|quantize|bitround|packbits|astype|categorize|"
+    "crc32|crc32c|adler32|fletcher32|jenkins_lookup3|base64|vlen-utf8|vlen-bytes|zfpy|pcodec"
 )
-_CODECS = frozenset(
-    "bytes endian transpose blosc gzip zstd crc32c sharding_indexed vlen-utf8 vlen-bytes scale_offset cast_value".split()
+_CODECS = re.compile(
+    "bytes|endian|transpose|blosc|gzip|zstd|crc32c|sharding_indexed|vlen-utf8|vlen-bytes|scale_offset|cast_value|"
+    rf"numcodecs\.(?:{_NUMCODECS.pattern})"
 )
 _TYPES = re.compile(
     r"bool|u?int\d+|float\d+|complex\d+|r\d+|string|bytes|variable_length_(?:bytes|utf8)|fixed_length_utf32|"
@@ -112,7 +113,9 @@ def _document(root: Path, folder: Path, name: str) -> dict[str, Any]:
     if name == ".zmetadata" and size > _MOST_BYTES:
         return {}  # stores are opened without it
     if size > _MOST_BYTES:
-        raise refusal(root, f"have metadata of at most {_MOST_BYTES} bytes", f"{size} in {path}", "Remove its attributes")
+        raise refusal(
+            root, f"have metadata of at most {_MOST_BYTES} bytes", f"{size} in {path}", "Remove its attributes"
+        )
     try:
         document = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
@@ -135,14 +138,13 @@ def _unknown_codecs(document: dict[str, Any]) -> Iterator[str]:
     """Codecs of one array that are not known, in the words of an error."""
     old = [document.get("compressor"), *(document.get("filters") or [])]
     for codec in old:
-        if codec is not None and _name(codec, "id") not in _NUMCODECS:
+        if codec is not None and not _NUMCODECS.fullmatch(_name(codec, "id")):
             yield repr(_name(codec, "id"))
     waiting = [(codec, 0) for codec in document.get("codecs") or []]
     while waiting:
         codec, depth = waiting.pop()
         name = _name(codec, "name")
-        known = name in _CODECS or (name.startswith("numcodecs.") and name.removeprefix("numcodecs.") in _NUMCODECS)
-        if not known or depth > 4:
+        if not _CODECS.fullmatch(name) or depth > 4:
             yield repr(name)
         inner = codec.get("configuration") if isinstance(codec, dict) else None
         for key in ("codecs", "index_codecs"):
@@ -181,11 +183,9 @@ def _stored(root: Path, folder: Path, document: dict[str, Any]) -> Stored:
         got = f"{type(error).__name__} ({error}) in those of {folder.name!r}"
         raise refusal(root, "have readable metadata", got, "Copy it again") from None
     n_stored, n_bytes = _count(root, folder, counts)
-    # Chunks that reach beyond the array hold no more of it.
-    own = tuple(min(n, c) if n else c for n, c in zip(shape, chunk, strict=True)) if min(shape, default=1) > 0 else chunk
     array = Stored(shape, itemsize, chunk, math.prod(counts), n_stored, n_bytes, str(document.get("fill_value")))
     check_declared(root, folder.name, array)
-    return array._replace(chunk=own)
+    return array
 
 
 def _grid(document: dict[str, Any]) -> tuple[int, ...]:
