@@ -265,7 +265,10 @@ def _ragged(path: str, layout: Layout, line: int, got: str) -> ValueError:
 def _find_delimiter(lines: Sequence[str]) -> str:
     """Choose what cuts most rows into the same number of cells, two or more."""
     for delimiter in _DELIMITERS:
-        widths = Counter(map(len, csv.reader(lines, delimiter=delimiter, skipinitialspace=True)))
+        try:
+            widths = Counter(map(len, csv.reader(lines, delimiter=delimiter, skipinitialspace=True)))
+        except csv.Error:  # a wide row is one long cell to the wrong one
+            continue
         widths.pop(0, None)
         width, count = widths.most_common(1)[0] if widths else (0, 0)
         if width > 1 and 2 * count > widths.total():

@@ -137,19 +137,18 @@ def _stored(path: Path, name: str, dataset: Any) -> Stored:
         raise refusal(path, "be decoded by HDF5 itself", got, "Store it again with: h5repack -f GZIP=4 OLD NEW")
     array = _sizes(dataset)
     check_declared(path, name, array)
-    return array
+    return array._replace(fill=_fill(dataset))
 
 
 def _sizes(dataset: Any) -> Stored:
     """Declared and stored sizes."""
     shape = tuple(dataset.shape or ())
     n_bytes, itemsize = int(dataset.id.get_storage_size()), int(dataset.id.get_type().get_size())
-    fill = _fill(dataset)
     if dataset.chunks is None:
         whole = bool(n_bytes) or dataset.is_virtual
-        return Stored(shape, itemsize, None, 1, int(whole), max(n_bytes, math.prod(shape) * itemsize * whole), fill)
+        return Stored(shape, itemsize, None, 1, int(whole), max(n_bytes, math.prod(shape) * itemsize * whole), "")
     n_chunks = math.prod(-(-n // c) for n, c in zip(shape, dataset.chunks, strict=True))
-    return Stored(shape, itemsize, tuple(dataset.chunks), n_chunks, dataset.id.get_num_chunks(), n_bytes, fill)
+    return Stored(shape, itemsize, tuple(dataset.chunks), n_chunks, dataset.id.get_num_chunks(), n_bytes, "")
 
 
 def _fill(dataset: Any) -> str:

@@ -75,11 +75,10 @@ def scan_zarr(root: Path) -> dict[str, Stored]:
     waiting, seen = [root], 0
     while waiting:
         folder = waiting.pop()
-        arrays = [array for name in _DOCUMENTS for array in _arrays_of(root, folder, name)]
-        own = [array for at, array in arrays if at == folder]
-        if folder.parent == root and own:
-            found[folder.name] = _stored(root, folder, own[0])
-        if not own:
+        arrays = [array for name in _DOCUMENTS if (array := _array_of(root, folder, name))]
+        if folder.parent == root and arrays:
+            found[folder.name] = _stored(root, folder, arrays[0])
+        if not arrays:
             waiting += _folders(root, folder)
         seen += 1
         if seen > _MOST_FOLDERS or len(folder.relative_to(root).parts) > _DEEPEST:
@@ -89,18 +88,18 @@ def scan_zarr(root: Path) -> dict[str, Stored]:
     return found
 
 
-def _arrays_of(root: Path, folder: Path, name: str) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Arrays that one document describes, checked, with their folders; consolidated ones describe many."""
+def _array_of(root: Path, folder: Path, name: str) -> dict[str, Any]:
+    """The array that a document describes, checked; empty where it describes none. Consolidated ones are checked too."""
     document = _document(root, folder, name)
-    if name == ".zmetadata" or isinstance(document.get("consolidated_metadata"), dict):
-        table = document if name == ".zmetadata" else document["consolidated_metadata"]
-        entries = table.get("metadata")
-        for key, entry in (entries if isinstance(entries, dict) else {}).items():
-            if isinstance(entry, dict):
-                _check_codecs(root, str(key), entry)
-    if name == ".zarray" or (name == "zarr.json" and document.get("node_type") == "array"):
-        _check_codecs(root, str(folder.relative_to(root)), document)
-        yield folder, document
+    table = document if name == ".zmetadata" else document.get("consolidated_metadata")
+    entries = table.get("metadata") if isinstance(table, dict) else None
+    for key, entry in (entries if isinstance(entries, dict) else {}).items():
+        if isinstance(entry, dict):
+            _check_codecs(root, str(key), entry)
+    if name != ".zarray" and document.get("node_type") != "array":
+        return {}
+    _check_codecs(root, str(folder.relative_to(root)), document)
+    return document
 
 
 def _document(root: Path, folder: Path, name: str) -> dict[str, Any]:
