@@ -6,9 +6,7 @@ the requested range in blocks; opening reads the header, the first frames and th
 """
 
 import io
-import os
 import re
-import struct
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +18,7 @@ import xarray as xr
 from xarray.backends import BackendArray, BackendEntrypoint
 from xarray.core import indexing
 
+from .containers import check_caf, check_mp3, check_ogg, last_pages
 from .contract import (
     CHUNK_BYTES,
     has_suffix,
@@ -29,7 +28,7 @@ from .contract import (
     refusal,
     uniform_time,
 )
-from .sniff import SOUNDS, UNKNOWN, WAVES, describe, looks_crlf_mangled
+from .sniff import CAF, SOUNDS, UNKNOWN, WAVES, describe, looks_crlf_mangled
 from .wave_header import check_wave
 
 _READER = "audio"
@@ -40,11 +39,11 @@ _LOGGED_SIZES = re.compile(r"(?:SSND|Data Size|riff)\s*: (\d+) \(should be (\d+)
 # Samples that float32 does not hold exactly.
 _WIDE_SUBTYPES = ("PCM_32", "DOUBLE", "ALAC_32")
 _PROBE_FRAMES = 4096
+# libsndfile gives the largest number for a length that it does not know.
+_MOST_FRAMES = 2**62
 _COPY = "Copy or download it again"
 _CONVERT = "Convert it, for example with: ffmpeg -i FILE NEW.flac"
 _MANGLED = "Copy it again in binary mode, for every LF in it became CRLF in a text-mode transfer"
-_OGG_PAGE_BYTES = 65_307
-_OGG_LAST_PAGE = 4
 
 Samples = np.ndarray[Any, np.dtype[Any]]
 
@@ -182,6 +181,8 @@ def inspect_audio(path: str) -> AudioFile:
     if (words := describe(path)) not in SOUNDS | {UNKNOWN}:
         raise refusal(_READER, path, "be a sound file", words, "Put the recording in its place")
     unknown_sizes = check_wave(path) if words in WAVES.values() else ()
+    if words == CAF:
+        check_caf(path)
     with _errors_named(path, "opened"), _open_sound(path, unknown_sizes) as sound:
         wide = sound.subtype in _WIDE_SUBTYPES
         file = AudioFile(
@@ -300,15 +301,18 @@ def _check_container(path: str, sound: soundfile.SoundFile) -> None:
     """Refuse no samples, no seeking, and what libsndfile's log and Ogg's last page tell of a cut."""
     if sound.frames == 0:
         raise refusal(_READER, path, "hold samples", f"0 frames of {sound.format_info}", _COPY)
+    if sound.frames > _MOST_FRAMES:
+        raise refusal(_READER, path, "say how many frames it holds", "a stream of unknown length", _CONVERT)
     if not sound.seekable():
         raise refusal(_READER, path, "allow reading from any frame", sound.subtype_info, _CONVERT)
     for claimed, held in _LOGGED_SIZES.findall(sound.extra_info):
         if int(held) < int(claimed) < 0xFFFFFFFF:
             got = f"{held} (the file was cut short)"
             raise refusal(_READER, path, f"hold the {claimed} bytes its header claims", got, _COPY)
-    if sound.format == "OGG" and not any(flags & _OGG_LAST_PAGE for _, flags in _ogg_tail(path)):
-        got = "a stream that stops before it (the file was cut short)"
-        raise refusal(_READER, path, "end with the last page of its Ogg stream", got, _COPY)
+    if sound.format == "OGG":
+        check_ogg(path)
+    if sound.format == "MP3":
+        check_mp3(path, sound.frames)
 
 
 def _check_decodes(file: AudioFile) -> None:
@@ -318,20 +322,11 @@ def _check_decodes(file: AudioFile) -> None:
             pass
 
 
-def _ogg_tail(path: str) -> list[tuple[int, int]]:
-    """List (frames at the end of the page, flags) of the last pages of an Ogg file."""
-    with open(path, "rb") as file:
-        file.seek(max(0, os.path.getsize(path) - 3 * _OGG_PAGE_BYTES))
-        tail = file.read()
-    starts = (found.start() for found in re.finditer(rb"OggS\0[\0-\7]", tail))
-    return [struct.unpack_from("<xxxxxBq", tail, at)[::-1] for at in starts if at + 14 <= len(tail)]
-
-
 def _last_vorbis_seek(path: str) -> int:
     """Find the last frame at which libsndfile 1.2 seeks rightly in Vorbis.
 
     In the last page, which is trimmed to the length of the sound, it lands some frames late;
     reading on into that page from the one before is right.
     """
-    ends = [frames for frames, _ in _ogg_tail(path) if frames > 0]
+    ends = [page.frames for page in last_pages(path) if page.frames > 0]
     return max(0, ends[-2] - 1) if len(ends) > 1 else 0

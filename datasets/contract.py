@@ -17,6 +17,9 @@ from xarray.core import indexing
 from xarray.indexes import RangeIndex
 
 CHUNK_BYTES = 8_000_000
+# Up to so many channels any number of samples is believed, and up to so many times the number of samples.
+_FEW_CHANNELS, _FEW_SAMPLES = 64, 4
+_MOST_CHANNELS = 2**18
 
 
 def refusal(reader: str, path: str, must: str, got: str, remedy: str) -> ValueError:
@@ -75,7 +78,60 @@ def local_file(reader: str, source: Any) -> str:
         )
     if os.path.isdir(source):
         raise refusal(reader, os.fspath(source), "be a file", "a directory", "Give one file in it")
+    # A pipe would be waited for, and a device never ends.
+    if not os.path.isfile(source):
+        raise refusal(
+            reader, os.fspath(source), "be a file", "a FIFO, a socket or a device", "Copy it into a file first"
+        )
     return os.path.abspath(source)
+
+
+def check_channels(reader: str, path: str, n_channels: int) -> None:
+    """Refuse more channels than any recording has.
+
+    Parameters
+    ----------
+    reader
+        Short name of the reader, for the error.
+    path
+        The file.
+    n_channels
+        How many it has.
+
+    Examples
+    --------
+    >>> check_channels("npy", "a.npy", 10**7)
+    Traceback (most recent call last):
+    ValueError: npy: a.npy must have at most 262144 channels; got 10000000. Turn it, if it is (channel, time).
+    """
+    if n_channels > _MOST_CHANNELS:
+        must = f"have at most {_MOST_CHANNELS} channels"
+        raise refusal(reader, path, must, str(n_channels), "Turn it, if it is (channel, time)")
+
+
+def check_upright(reader: str, path: str, n_samples: int, n_channels: int, remedy: str) -> None:
+    """Refuse an array without names that has far more channels than samples: it was stored the other way round.
+
+    Parameters
+    ----------
+    reader
+        Short name of the reader, for the error.
+    path
+        The file.
+    n_samples, n_channels
+        Its shape, as it would be read.
+    remedy
+        What the user can do where it is (channel, time).
+
+    Examples
+    --------
+    >>> check_upright("npy", "a.npy", 64, 200_000, "give channels_first=True")
+    Traceback (most recent call last):
+    ValueError: npy: a.npy must be (time, channel); got 64 samples of 200000 channels, which looks like (channel, ...
+    """
+    if n_channels > _FEW_CHANNELS and n_channels > _FEW_SAMPLES * n_samples:
+        got = f"{n_samples} samples of {n_channels} channels, which looks like (channel, time): {remedy}"
+        raise refusal(reader, path, "be (time, channel)", got, "If it is right, give channels_first=False")
 
 
 def has_suffix(source: Any, suffixes: Iterable[str]) -> bool:

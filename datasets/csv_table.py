@@ -6,9 +6,8 @@ go forward are refused with the line where they are. Empty cells become NaN.
 """
 
 import functools
-from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from xarray.backends import BackendEntrypoint
 from .clock import (
     LATEST_SECONDS,
     UNITS,
-    BadCellError,
     Clock,
     clock_of,
     clock_unit,
@@ -28,48 +26,18 @@ from .clock import (
 )
 from .contract import (
     check_sampling_rate,
+    check_upright,
     has_suffix,
     local_file,
     recording_dataset,
     refusal,
     uniform_time,
 )
-from .table_layout import READER, Layout, is_integer, is_number, number, read_layout, table_rows
+from .digits import THOUSANDS, number
+from .table_cells import SET_CLOCK_ASIDE, Rows, TableOptions, read_rows
+from .table_layout import READER, Layout, read_layout, table_rows
 
 _BLOCK_ROWS = 4096
-_SET_CLOCK_ASIDE = "or give sampling_rate= to number the rows instead of using the clock"
-
-
-@dataclass(frozen=True)
-class TableOptions:
-    """What the user says about the columns of a table."""
-
-    time_column: str | None = None
-    """Label of the clock column; None to recognise it."""
-    time_unit: str | None = None
-    """Unit of a clock of numbers; None for the one in its label, else s."""
-    time_format: str | None = None
-    """How date-times are written, as for ``datetime.strptime``; None for ISO 8601."""
-    sampling_rate: float | None = None
-    """Rows per second, in Hz, in place of the table's clock."""
-    channels: tuple[str, ...] | None = None
-    """Labels of the columns to take; None for all."""
-    drop_columns: tuple[str, ...] = ()
-    """Labels of the columns to leave out."""
-
-
-@dataclass
-class Rows:
-    """The rows of a table as they are read."""
-
-    values: list[np.ndarray[Any, np.dtype[np.float64]]] = field(default_factory=list)
-    """Blocks of the channels' numbers."""
-    instants: list[np.ndarray[Any, np.dtype[Any]]] = field(default_factory=list)
-    """Blocks of the clock."""
-    lines: "array[int]" = field(default_factory=lambda: array("q"))
-    """Line of the file at which each row ends, from 1."""
-    integers: bool = True
-    """Whether every cell of the channels is a whole number."""
 
 
 class CsvBackend(BackendEntrypoint):
@@ -104,6 +72,9 @@ class CsvBackend(BackendEntrypoint):
         "header",
         "encoding",
         "units",
+        "thousands",
+        "growing",
+        "channels_first",
     )
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
@@ -126,6 +97,9 @@ class CsvBackend(BackendEntrypoint):
         header: bool | None = None,
         encoding: str | None = None,
         units: str = "unknown",
+        thousands: str | None = None,
+        growing: bool = False,
+        channels_first: bool | None = None,
     ) -> xr.Dataset:
         """Read one table whole.
 
@@ -158,6 +132,13 @@ class CsvBackend(BackendEntrypoint):
             Of the text. By default UTF-8, or UTF-16 with a byte-order mark.
         units
             Unit of the values.
+        thousands
+            What groups the digits of numbers: a comma, a point, a space or an apostrophe. By default
+            nothing, and a table whose numbers look grouped throughout is refused.
+        growing
+            Whether the file is still written: a last row whose line has no end is then left out.
+        channels_first
+            False believes a table without header that is far wider than long.
 
         Returns
         -------
@@ -165,6 +146,9 @@ class CsvBackend(BackendEntrypoint):
         every channel holds whole numbers only.
         """
         check_sampling_rate(READER, sampling_rate)
+        _check_marks(decimal, thousands)
+        if channels_first:
+            raise ValueError("csv: channels_first is for .npy files; got True. Turn the table, one row a sample.")
         if time_unit not in (None, *UNITS):
             raise ValueError(f"csv: time_unit must be one of {list(UNITS)}; got {time_unit!r}.")
         options = TableOptions(
@@ -174,9 +158,14 @@ class CsvBackend(BackendEntrypoint):
             sampling_rate,
             None if channels is None else tuple(channels),
             tuple(drop_columns),
+            decimal is None and thousands is None,
+            growing,
+            channels_first,
         )
         path = local_file(READER, filename_or_obj)
-        layout = read_layout(path, delimiter=delimiter, decimal=decimal, header=header, encoding=encoding)
+        layout = read_layout(
+            path, delimiter=delimiter, decimal=decimal, header=header, encoding=encoding, thousands=thousands
+        )
         recording, time, rate, labels = _read_table(path, layout, options)
         return recording_dataset(
             xr.Variable(("time", "channel"), recording),
@@ -198,8 +187,18 @@ def _read_table(
     columns = _channel_columns(path, layout, options, clock_column)
     used = clock_column if options.sampling_rate is None else None
     clock = None if used is None else _clock(path, layout, options, used)
-    rows = _read_rows(path, layout, columns, used, clock)
+    rows = read_rows(path, layout, options, columns, used, clock, block_rows=_BLOCK_ROWS)
+    if not rows.values:
+        raise refusal(READER, path, "hold rows below its header", "none that is whole", "Wait until one is written")
     values = np.concatenate(rows.values)
+    if not layout.has_header and options.channels_first is None:
+        check_upright(READER, path, values.shape[0], values.shape[1], "turn the table, one row a sample")
+    if rows.open_line is not None and not options.growing:
+        warnings.warn(
+            f"csv: {path}: line {rows.open_line}, the last, has no line end. If the file was cut or is still written, "
+            "its last number is wrong: wait until it is whole, or end the line.",
+            stacklevel=2,
+        )
     recording = values.astype(np.int64) if rows.integers else values
     labels = [layout.labels[column] for column in columns]
     if clock is None:
@@ -266,87 +265,22 @@ def _position(path: str, layout: Layout, label: str, option: str) -> int:
 
 def _clock(path: str, layout: Layout, options: TableOptions, column: int) -> Clock:
     """Tell from the first row how the clock is written."""
-    _, cells = next(table_rows(path, layout))
+    _, cells = next(table_rows(path, layout), (0, [""] * layout.n_cells))
     label = layout.labels[column]
     unit = options.time_unit or clock_unit(label) or "s"
-    read = functools.partial(number, decimal=layout.decimal)
+    read = functools.partial(number, decimal=layout.decimal, thousands=layout.thousands)
     return clock_of(cells[column], read, label=label, unit=unit, time_format=options.time_format)
 
 
-def _read_rows(
-    path: str, layout: Layout, columns: Sequence[int], clock_column: int | None, clock: Clock | None
-) -> Rows:
-    """Read all rows, a block at a time, so that text never fills the memory."""
-    rows = Rows()
-    for lines, block in _blocks(table_rows(path, layout)):
-        rows.lines.extend(lines)
-        rows.values.append(_numbers(path, layout, lines, block, columns))
-        rows.integers = rows.integers and all(is_integer(cells[at]) for cells in block for at in columns)
-        if clock is not None and clock_column is not None:
-            label = layout.labels[clock_column]
-            read = functools.partial(number, decimal=layout.decimal)
-            try:
-                rows.instants.append(clock.read([cells[clock_column] for cells in block], read))
-            except BadCellError as bad:
-                raise _unreadable_time(path, label, clock, lines[bad.row], bad.cell) from bad
-    return rows
-
-
-def _blocks(rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[list[int], list[list[str]]]]:
-    """Group rows into blocks."""
-    lines: list[int] = []
-    block: list[list[str]] = []
-    for line, cells in rows:
-        lines.append(line)
-        block.append(cells)
-        if len(block) == _BLOCK_ROWS:
-            yield lines, block
-            lines, block = [], []
-    if block:
-        yield lines, block
-
-
-def _numbers(
-    path: str, layout: Layout, lines: Sequence[int], block: Sequence[Sequence[str]], columns: Sequence[int]
-) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Read the channels of a block as numbers."""
-    read = functools.partial(number, decimal=layout.decimal)
-    try:
-        return np.array([[read(cells[column]) for column in columns] for cells in block])
-    except ValueError:
-        raise _not_a_number(path, layout, lines, block, columns) from None
-
-
-def _not_a_number(
-    path: str, layout: Layout, lines: Sequence[int], block: Sequence[Sequence[str]], columns: Sequence[int]
-) -> ValueError:
-    """Build the error of the first cell in a block that is no number."""
-    cells = ((line, column, row[column]) for line, row in zip(lines, block, strict=True) for column in columns)
-    line, column, cell = next(bad for bad in cells if not is_number(bad[2], decimal=layout.decimal))
-    label = layout.labels[column]
-    return refusal(
-        READER,
-        path,
-        "hold numbers in every channel",
-        f"{cell!r} in column {label!r} at line {line}",
-        f"Leave the column out with drop_columns=[{label!r}], or list the others in channels=",
-    )
-
-
-def _unreadable_time(path: str, label: str, clock: Clock, line: int, cell: str) -> ValueError:
-    """Build the error of a clock's cell that is no time, or not of the first row's kind."""
-    kinds = {
-        "seconds": "numbers, or ISO date-times, throughout",
-        "iso": f"ISO date-times {'with' if clock.has_zone else 'without'} an offset from UTC throughout",
-        "format": f"date-times written {clock.format!r} throughout",
-    }
-    return refusal(
-        READER,
-        path,
-        f"hold {kinds[clock.kind]} in its clock column {label!r}",
-        f"{cell!r} at line {line}",
-        f"Give time_format= (such as '%d.%m.%Y %H:%M'), name another column in time_column=, {_SET_CLOCK_ASIDE}",
-    )
+def _check_marks(decimal: str | None, thousands: str | None) -> None:
+    """Refuse marks that cannot be."""
+    if decimal not in (None, ",", "."):
+        raise ValueError(f"csv: decimal must be '.' or ','; got {decimal!r}.")
+    if thousands not in (None, *THOUSANDS) or (thousands is not None and thousands == decimal):
+        raise ValueError(
+            f"csv: thousands must be one of {list(THOUSANDS)} and not the decimal mark; got {thousands!r}. "
+            "Leave it out where digits are not grouped."
+        )
 
 
 def _clock_time(path: str, label: str, clock: Clock, rows: Rows) -> tuple[xr.Coordinates, float | None]:
@@ -383,5 +317,5 @@ def _not_forward(
         path,
         f"have a clock that goes forward in every row of column {label!r}",
         f"{instant_text(now)} at line {lines[row]}, which {how}",
-        "Write local times in UTC, sort the rows and keep one of each time, " + _SET_CLOCK_ASIDE,
+        "Write local times in UTC, sort the rows and keep one of each time, " + SET_CLOCK_ASIDE,
     )

@@ -16,7 +16,9 @@ from xarray.backends import BackendArray, BackendEntrypoint
 from xarray.core import indexing
 
 from .contract import (
+    check_channels,
     check_sampling_rate,
+    check_upright,
     has_suffix,
     lazy_variable,
     local_file,
@@ -77,9 +79,15 @@ class NpyArray(BackendArray):
 
     def _read(self, key: tuple[Any, ...]) -> np.ndarray[Any, np.dtype[Any]]:
         """Copy one range out of the memory map, into native byte order."""
+        found = _native_dtype(self.path, read_npy_header(self.path).dtype)  # a map of a file that shrank is fatal
         stored = np.load(self.path, mmap_mode="r", allow_pickle=False)
         table = stored[:, np.newaxis] if stored.ndim == 1 else stored
-        return np.array((table.T if self.channels_first else table)[key], dtype=self.dtype)
+        turned = table.T if self.channels_first and stored.ndim == 2 else table
+        # It may have grown.
+        if turned.shape[1:] != self.shape[1:] or len(turned) < self.shape[0] or found != self.dtype:
+            must = f"keep its shape {self.shape} and dtype {self.dtype} while it is read"
+            raise refusal(_READER, self.path, must, f"{stored.shape} and {found}", "Open it again")
+        return np.array(turned[: self.shape[0]][key], dtype=self.dtype)
 
 
 class NpyBackend(BackendEntrypoint):
@@ -119,7 +127,7 @@ class NpyBackend(BackendEntrypoint):
         *,
         drop_variables: str | Iterable[str] | None = None,
         sampling_rate: float | None = None,
-        channels_first: bool = False,
+        channels_first: bool | None = None,
         units: str = "unknown",
     ) -> xr.Dataset:
         """Open one file; its values are read when they are used.
@@ -133,7 +141,7 @@ class NpyBackend(BackendEntrypoint):
         sampling_rate
             Samples per second, in Hz. Without it the recording has no time coordinate.
         channels_first
-            Whether the file holds (channel, time) instead.
+            Whether the file holds (channel, time) instead; None refuses one that looks so.
         units
             Unit of the values.
 
@@ -145,9 +153,12 @@ class NpyBackend(BackendEntrypoint):
         check_sampling_rate(_READER, sampling_rate)
         path = local_file(_READER, filename_or_obj)
         header = read_npy_header(path)
-        n_samples, n_channels = _table_shape(path, header.shape, channels_first)
+        n_samples, n_channels = _table_shape(path, header.shape, bool(channels_first))
+        check_channels(_READER, path, n_channels)
+        if channels_first is None:
+            check_upright(_READER, path, n_samples, n_channels, "give channels_first=True (--channels-first)")
         dtype = _native_dtype(path, header.dtype)
-        array = NpyArray(path, dtype, (n_samples, n_channels), channels_first=channels_first)
+        array = NpyArray(path, dtype, (n_samples, n_channels), channels_first=bool(channels_first))
         return recording_dataset(
             lazy_variable(array, dtype, array.shape),
             path=path,

@@ -16,6 +16,7 @@ TEXT = "text"
 NPY = "a NumPy .npy array"
 HDF5 = "HDF5 (NetCDF 4)"
 ZARR = "a Zarr store"
+CAF = "a Core Audio file"
 UNKNOWN = "binary data of an unknown kind"
 WAVES = {
     b"RIFF": "a RIFF/WAVE file",
@@ -31,7 +32,7 @@ _SOUND_SIGNATURES: tuple[Signature, ...] = (
     ("Ogg", ((0, b"OggS"),)),
     ("an AIFF file", ((0, b"FORM"), (8, b"AIF"))),
     ("a Sun/NeXT .au file", ((0, b".snd"),)),
-    ("a Core Audio file", ((0, b"caff"),)),
+    (CAF, ((0, b"caff"),)),
     ("MP3", ((0, b"ID3"),)),
     *(("MP3", ((0, bytes((0xFF, layer))),)) for layer in (0xFB, 0xFA, 0xF3, 0xF2, 0xE3, 0xE2)),
 )
@@ -96,6 +97,8 @@ def describe(path: str | os.PathLike[str]) -> str:
     """
     if os.path.isdir(path):
         return _describe_folder(path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        return "a FIFO, a socket or a device"
     head = read_head(path)
     if not head:
         return EMPTY

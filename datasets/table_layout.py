@@ -1,24 +1,22 @@
 """How a text table is written (encoding, delimiter, decimal mark, header, labels), and its rows."""
 
 import csv
-import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TextIO
 
 from .clock import looks_like_date
-from .contract import refusal
+from .contract import check_channels, refusal
+from .digits import find_decimal, is_number
 from .sniff import TEXT, describe, read_head
 
 READER = "csv"
 _DELIMITERS = (";", "\t", ",")
 _SAMPLE_BYTES = 2**16
-_SAMPLE_ROWS = 100
-_MISSING = frozenset(("", "na", "n/a", "#n/a", "nan", "null", "none"))
-# Beyond fifteen digits a whole number may not be exact as float64.
-_INTEGER = re.compile(r"\s*[+-]?\d{1,15}\s*")
-_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*")
-_DECIMAL_POINT = re.compile(r"\s*[+-]?(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
+_SAMPLE_ROWS, _LEAST_ROWS = 100, 3
+# Longer lines are no rows of a table; a row is held as cells, each of some fifty bytes.
+_LONGEST_LINE = 2**22
 
 
 @dataclass(frozen=True)
@@ -33,6 +31,8 @@ class Layout:
     """Decimal mark."""
     has_header: bool
     """Whether the first row holds labels."""
+    thousands: str | None
+    """What groups the digits of numbers; None for nothing."""
     labels: tuple[str, ...]
     """Label of each column, all different."""
     unnamed: frozenset[int] = frozenset()
@@ -53,6 +53,7 @@ def read_layout(
     decimal: str | None = None,
     header: bool | None = None,
     encoding: str | None = None,
+    thousands: str | None = None,
 ) -> Layout:
     r"""Find out how a table is written, from its first rows.
 
@@ -68,6 +69,8 @@ def read_layout(
         Whether the first row holds labels; None to find out.
     encoding
         Of the text; None for UTF-8, or UTF-16 with a byte-order mark.
+    thousands
+        What groups the digits of numbers; None for nothing.
 
     Returns
     -------
@@ -87,18 +90,53 @@ def read_layout(
         raise refusal(READER, path, "be a text table", words, "Put the table in its place")
     encoding = encoding or _encoding(path)
     lines = _first_lines(path, encoding)
-    delimiter = delimiter or _find_delimiter(lines)
-    rows = [cells for cells in csv.reader(lines, delimiter=delimiter, skipinitialspace=True) if cells]
+    try:
+        delimiter = delimiter or _find_delimiter(lines)
+        rows = [cells for cells in csv.reader(lines, delimiter=delimiter, skipinitialspace=True) if cells]
+    except csv.Error as error:
+        raise refusal(READER, path, "be a table of cells", f"{error} in its first rows", "Export it again") from error
     if not rows:
         raise refusal(READER, path, "hold rows", "blank lines only", "Export the table again")
-    decimal = decimal or _find_decimal(rows)
+    check_channels(READER, path, max(map(len, rows)))
+    decimal = decimal or find_decimal([cell for row in rows for cell in row], thousands)
     has_header = _find_header(rows, decimal) if header is None else header
     if len(rows) == 1 and has_header:
         raise refusal(READER, path, "hold rows below its header", "a header alone", "Export the table again")
-    return _label(Layout(encoding, delimiter, decimal, has_header, ()), rows)
+    return _label(Layout(encoding, delimiter, decimal, has_header, thousands, ()), rows)
 
 
-def table_rows(path: str, layout: Layout) -> Iterator[tuple[int, list[str]]]:
+class Lines:
+    """The lines of a text, of bounded length.
+
+    Parameters
+    ----------
+    path
+        The file, for the error.
+    file
+        The open text, its line ends as they are.
+    """
+
+    def __init__(self, path: str, file: TextIO) -> None:
+        self.path, self.file, self.count = path, file, 0
+        self.is_cut = False
+        """Whether the line that was read last has no end."""
+
+    def __iter__(self) -> Iterator[str]:
+        """Read line by line."""
+        while line := self.file.readline(_LONGEST_LINE + 1):
+            self.count += 1
+            if len(line) > _LONGEST_LINE:
+                must, got = f"have lines of at most {_LONGEST_LINE} characters", f"a longer one, line {self.count}"
+                raise refusal(
+                    READER, self.path, must, got, "Is it a table, with one row a sample? Turn it, or export it"
+                )
+            self.is_cut = not line.endswith(("\n", "\r"))
+            yield line
+
+
+def table_rows(
+    path: str, layout: Layout, *, growing: bool = False, at_end: Callable[[int], object] = lambda line: None
+) -> Iterator[tuple[int, list[str]]]:
     r"""Yield the rows below the header, refusing those that are not as wide as the first.
 
     Parameters
@@ -107,6 +145,10 @@ def table_rows(path: str, layout: Layout) -> Iterator[tuple[int, list[str]]]:
         The file.
     layout
         How it is written.
+    growing
+        Leave the last row out where its line has no end: its last cell may be cut.
+    at_end
+        Called with the line of such a row.
 
     Yields
     ------
@@ -123,9 +165,14 @@ def table_rows(path: str, layout: Layout) -> Iterator[tuple[int, list[str]]]:
     """
     blank_line = None
     with open(path, encoding=layout.encoding, newline="") as file:
-        reader = csv.reader(file, delimiter=layout.delimiter, skipinitialspace=True)
+        lines = Lines(path, file)
+        reader = csv.reader(lines, delimiter=layout.delimiter, skipinitialspace=True)
         header_is_ahead = layout.has_header
         for cells in _parsed(path, layout, reader):
+            if lines.is_cut:
+                at_end(reader.line_num)
+                if growing:
+                    return
             if not cells:
                 blank_line = blank_line or reader.line_num
                 continue
@@ -136,85 +183,6 @@ def table_rows(path: str, layout: Layout) -> Iterator[tuple[int, list[str]]]:
             if not header_is_ahead:
                 yield reader.line_num, cells
             header_is_ahead = False
-
-
-def number(cell: str, *, decimal: str = ".") -> float:
-    """Read a cell as a number, NaN if it is missing; raises ``ValueError`` for anything else.
-
-    Parameters
-    ----------
-    cell
-        The text.
-    decimal
-        Decimal mark.
-
-    Returns
-    -------
-    The number.
-
-    Examples
-    --------
-    >>> number("-0,25", decimal=","), number(""), number("1e3")
-    (-0.25, nan, 1000.0)
-    """
-    if decimal != ".":
-        if "." in cell:  # in such a table it may group thousands
-            raise ValueError(cell)
-        cell = cell.replace(decimal, ".")
-    if "_" in cell:  # Python reads 1_000 as a thousand
-        raise ValueError(cell)
-    try:
-        return float(cell)
-    except ValueError:
-        if cell.strip().lower() in _MISSING:
-            return float("nan")
-        raise
-
-
-def is_number(cell: str, *, decimal: str = ".") -> bool:
-    """Tell whether a cell is a number, or missing.
-
-    Parameters
-    ----------
-    cell
-        The text.
-    decimal
-        Decimal mark.
-
-    Returns
-    -------
-    True where :func:`number` reads it.
-
-    Examples
-    --------
-    >>> is_number("1,5", decimal=","), is_number("E5")
-    (True, False)
-    """
-    try:
-        number(cell, decimal=decimal)
-    except ValueError:
-        return False
-    return True
-
-
-def is_integer(cell: str) -> bool:
-    """Tell whether a cell is a whole number that float64 holds exactly.
-
-    Parameters
-    ----------
-    cell
-        The text.
-
-    Returns
-    -------
-    True for at most fifteen digits with or without a sign.
-
-    Examples
-    --------
-    >>> is_integer("-12"), is_integer("12.0"), is_integer("")
-    (True, False, False)
-    """
-    return _INTEGER.fullmatch(cell) is not None
 
 
 def unique_labels(labels: Sequence[str]) -> tuple[str, ...]:
@@ -234,14 +202,14 @@ def unique_labels(labels: Sequence[str]) -> tuple[str, ...]:
     >>> unique_labels(["x", "x", "x_2", "x"])
     ('x', 'x_3', 'x_2', 'x_4')
     """
-    taken = set(labels)
-    renamed: list[str] = []
+    taken, renamed = set(labels), dict[str, None]()
+    counts = dict.fromkeys(labels, 1)
     for label in labels:
-        candidate, count = label, 1
-        while candidate in renamed or (count > 1 and candidate in taken):
-            count += 1
-            candidate = f"{label}_{count}"
-        renamed.append(candidate)
+        candidate = label
+        while candidate in renamed or (candidate != label and candidate in taken):
+            counts[label] += 1
+            candidate = f"{label}_{counts[label]}"
+        renamed[candidate] = None
     return tuple(renamed)
 
 
@@ -251,14 +219,19 @@ def _encoding(path: str) -> str:
 
 
 def _first_lines(path: str, encoding: str) -> list[str]:
-    """Read the first lines; the last one is left out where the sample cuts it."""
+    """Read the first lines: a few however long they are, more while they are short."""
+    lines: list[str] = []
+    n_characters = 0
     try:
         with open(path, encoding=encoding, newline="") as file:
-            lines = file.read(_SAMPLE_BYTES).splitlines(keepends=True)
-            complete = not file.read(1)
+            for line in Lines(path, file):
+                if len(lines) >= _SAMPLE_ROWS or (len(lines) >= _LEAST_ROWS and n_characters >= _SAMPLE_BYTES):
+                    break
+                lines.append(line)
+                n_characters += len(line)
     except UnicodeError as error:
         raise _undecodable(path, encoding) from error
-    return (lines if complete or len(lines) == 1 else lines[:-1])[:_SAMPLE_ROWS]
+    return lines
 
 
 def _parsed(path: str, layout: Layout, reader: Iterator[list[str]]) -> Iterator[list[str]]:
@@ -292,19 +265,15 @@ def _ragged(path: str, layout: Layout, line: int, got: str) -> ValueError:
 def _find_delimiter(lines: Sequence[str]) -> str:
     """Choose what cuts most rows into the same number of cells, two or more."""
     for delimiter in _DELIMITERS:
-        widths = Counter(map(len, csv.reader(lines, delimiter=delimiter, skipinitialspace=True)))
+        try:
+            widths = Counter(map(len, csv.reader(lines, delimiter=delimiter, skipinitialspace=True)))
+        except csv.Error:  # a wide row is one long cell to the wrong one
+            continue
         widths.pop(0, None)
         width, count = widths.most_common(1)[0] if widths else (0, 0)
         if width > 1 and 2 * count > widths.total():
             return delimiter
     return ","
-
-
-def _find_decimal(rows: Sequence[Sequence[str]]) -> str:
-    """Choose the comma where a cell has it as decimal mark and none has the point."""
-    cells = [cell for row in rows for cell in row]
-    has_comma = any(map(_DECIMAL_COMMA.fullmatch, cells))
-    return "," if has_comma and not any(map(_DECIMAL_POINT.fullmatch, cells)) else "."
 
 
 def _find_header(rows: Sequence[Sequence[str]], decimal: str) -> bool:

@@ -13,10 +13,12 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 from xarray.indexes import RangeIndex
-from zarr.errors import ContainsArrayError
 
 from .cuts import Span, segment_spans
+from .opening import guarded, open_lazily
+from .ordinary import check_ordinary
 from .slabs import in_slabs
+from .units import UNKNOWN, seconds_in
 
 GAP_PERIODS = 1.5
 """A step of the clock longer than this many periods, of samples or of frames, is a gap."""
@@ -28,11 +30,16 @@ def open_recording(
     sampling_rate: float | None = None,
     variable: str | None = None,
     engine: str | None = None,
+    channels_first: bool | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    growing: bool = False,
 ) -> xr.DataArray:
     r"""Open a recording lazily, whatever its format.
 
-    WAV, FLAC, OGG, CSV, ``.npy``, NetCDF and Zarr are known; any file for which xarray has a backend
-    can be opened. Nothing is read but metadata (a CSV table is read whole).
+    WAV, FLAC, OGG, CSV, ``.npy``, NetCDF and Zarr are known; other files for which xarray has a backend
+    can be opened by its name. Nothing is read but metadata (a CSV table is read whole). No code of a file
+    runs, and no other file is read through it.
 
     Parameters
     ----------
@@ -44,6 +51,14 @@ def open_recording(
         Name of the variable that is the recording, where a file holds several.
     engine
         xarray engine, where the file's name does not tell.
+    channels_first
+        Whether a ``.npy`` file holds (channel, time); None refuses one that looks so.
+    decimal
+        Decimal mark of a CSV table; None to find it.
+    thousands
+        What groups the digits of numbers in a CSV table; None refuses numbers that look grouped.
+    growing
+        Whether the file is still written: the last row of a CSV table is then left out where its line has no end.
 
     Returns
     -------
@@ -55,7 +70,13 @@ def open_recording(
     FileNotFoundError
         There is nothing at ``path``.
     ValueError
-        The file is not what its name says, is empty or damaged, or holds no or several recordings.
+        The file is not what its name says, is empty or damaged, holds no or several recordings, or would
+        run code, read other files, or take far more memory than it holds.
+
+    Warns
+    -----
+    UserWarning
+        Chunks of a Zarr or HDF5 array are not stored, or the last line of a CSV table has no end.
 
     Examples
     --------
@@ -66,12 +87,13 @@ def open_recording(
     Frozen({'time': 3, 'channel': 2})
     """
     where = Path(path)
-    if not where.exists():
-        raise FileNotFoundError(
-            f"open_recording: {where} does not exist. Check the path; relative ones start at {Path.cwd()}."
-        )
-    dataset = _open_dataset(where, engine)
-    recording = in_slabs(dataset, partial(_pick, variable=variable, path=where))
+    check_ordinary(where)
+    given = {"channels_first": channels_first, "decimal": decimal, "thousands": thousands}
+    options = {name: value for name, value in given.items() if value is not None}
+    dataset, stored = open_lazily(where, engine, {**options, **({"growing": True} if growing else {})})
+    names = _picked(dataset, variable, where)
+    used = guarded(where, dataset[names], stored, quiet=growing)
+    recording = in_slabs(used, partial(_as_recording, names=names, path=where))
     return _with_clock(recording, sampling_rate, where)
 
 
@@ -163,48 +185,8 @@ def start_time(recording: xr.DataArray) -> str | None:
     return str(time.attrs["start_time"]) if "start_time" in time.attrs else None
 
 
-def _open_dataset(path: Path, engine: str | None) -> xr.Dataset:
-    """Open through xarray, with the one sentence that a user needs when it fails."""
-    if path.is_dir() and engine is None:
-        engine = "zarr"
-    try:
-        if engine == "zarr":
-            return xr.open_zarr(path, consolidated=False, chunks=None)
-        return xr.open_dataset(path, engine=engine, cache=False)
-    except (ImportError, OSError, ValueError) as error:
-        if engine != "zarr" and os.path.abspath(path) in str(error):
-            raise  # a reader of this project has said it already
-        raise ValueError(_why_not(path, engine, error)) from None
-
-
-def _why_not(path: Path, engine: str | None, error: Exception) -> str:
-    """Why a file could not be opened."""
-    said = " ".join(str(error).split())
-    if engine == "zarr" and isinstance(error, FileNotFoundError | ContainsArrayError):
-        return f"open_recording: {path} is no Zarr group. Name the folder that holds zarr.json or .zgroup."
-    nothing_fits = "found the following matches" in said or "did not find a match" in said
-    if nothing_fits or (isinstance(error, ImportError) and path.is_file()):
-        return _unknown_format(path)
-    return f"open_recording: {path} could not be read: {said}. Is it damaged?"
-
-
-def _unknown_format(path: Path) -> str:
-    """Why nothing could open the file."""
-    with path.open("rb") as file:
-        head = file.read(8)
-    if head.startswith(b"\x89HDF"):
-        return (
-            f"open_recording: {path} is HDF5 (NetCDF 4), for which the extra 'formats' is missing. "
-            "Install it with: pip install 'manifold-observer[formats]'."
-        )
-    return (
-        f"open_recording: {path} is of no format known here (WAV, FLAC, OGG, CSV, .npy, NetCDF, Zarr). "
-        "Convert it, or name an xarray engine with engine=."
-    )
-
-
-def _pick(dataset: xr.Dataset, variable: str | None, path: Path) -> xr.DataArray:
-    """The one variable that is the recording, with dims (time, channel)."""
+def _picked(dataset: xr.Dataset, variable: str | None, path: Path) -> list[str]:
+    """Names of the variables that are the recording: one, or several series of one channel each."""
     if variable is None and "recording" in dataset.data_vars:
         variable = "recording"
     along = [str(name) for name, values in dataset.data_vars.items() if "time" in values.dims]
@@ -221,10 +203,17 @@ def _pick(dataset: xr.Dataset, variable: str | None, path: Path) -> xr.DataArray
                 f"open_recording: {path} holds several variables along 'time': {along}. "
                 f"Choose one with variable={along[0]!r}."
             )
-        joined = dataset[along].to_dataarray("channel").transpose("time", "channel")
-        return joined.assign_attrs(dataset.attrs).rename("recording")
-    picked = dataset[variable or along[0]]
-    return _as_time_channel(picked.assign_attrs({**dataset.attrs, **picked.attrs}), path)
+        return along
+    return [variable or along[0]]
+
+
+def _as_recording(dataset: xr.Dataset, names: list[str], path: Path) -> xr.DataArray:
+    """The picked variables as one with dims (time, channel)."""
+    if len(names) == 1:
+        picked = dataset[names[0]]
+        return _as_time_channel(picked.assign_attrs({**dataset.attrs, **picked.attrs}), path)
+    joined = dataset.to_dataarray("channel").transpose("time", "channel")
+    return joined.assign_attrs(dataset.attrs).rename("recording")
 
 
 def _as_time_channel(recording: xr.DataArray, path: Path) -> xr.DataArray:
@@ -265,7 +254,7 @@ def _exact_step(step: float, rate: float | None) -> float:
 
 
 def _seconds(recording: xr.DataArray) -> NDArray[np.float64]:
-    """The stored clock in seconds; date-times count from the first."""
+    """The stored clock in seconds, whatever its unit; date-times count from the first."""
     values = recording["time"].values
     if values.dtype.kind == "M":
         return (values - values[0]) / np.timedelta64(1, "s")
@@ -273,7 +262,18 @@ def _seconds(recording: xr.DataArray) -> NDArray[np.float64]:
         return values / np.timedelta64(1, "s")
     if values.dtype.kind not in "fiu":
         raise ValueError(f"recording: time must be numbers of seconds or date-times; got dtype {values.dtype}.")
-    return values.astype(np.float64)
+    units = str(recording["time"].attrs.get("units", "s"))
+    factor = seconds_in(units)
+    if factor is None and units.strip().lower() not in (*UNKNOWN, "1"):
+        raise ValueError(
+            f"recording: time must be in seconds, or another unit of time; got {units!r}. Correct its attribute "
+            "'units', or give sampling_rate= to count the samples."
+        )
+    seconds = values.astype(np.float64)
+    if factor is None:
+        return seconds
+    # Milliseconds are divided by 1000: a thousandth is not exact.
+    return seconds * factor if factor >= 1 else seconds / round(1 / factor)
 
 
 def _check_increasing(times: NDArray[np.float64], steps: NDArray[np.float64]) -> None:

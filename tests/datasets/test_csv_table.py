@@ -50,7 +50,7 @@ def test_open__labels_a_table_with_a_clock(table):
 def test_open__gives_back_what_was_written(tmp_path_factory, values, mark, end):
     delimiter, decimal = mark
     cells = [[repr(value).replace(".", decimal), "0" + decimal + "5"] for value in values]
-    text = end.join(delimiter.join(row) for row in [["x", "y"], *cells])
+    text = end.join(delimiter.join(row) for row in [["x", "y"], *cells]) + end
     path = tmp_path_factory.mktemp("csv") / "a.csv"
     path.write_bytes(text.encode())
     np.testing.assert_array_equal(xr.open_dataset(path)["recording"].values, [[value, 0.5] for value in values])

@@ -26,7 +26,7 @@ def write_sound(path):
 
 def write_csv(path):
     rows = np.column_stack([SECONDS, VALUES])
-    path.write_text("time,left,right\n" + "\n".join(",".join(map(repr, map(float, row))) for row in rows))
+    path.write_text("time,left,right\n" + "\n".join(",".join(map(repr, map(float, row))) for row in rows) + "\n")
 
 
 def write_npy(path):

@@ -1,0 +1,266 @@
+"""Files opened through xarray, looked at first: no code of theirs runs, and no more memory than they hold is taken."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from xarray.backends import BackendArray
+from xarray.core import indexing
+from zarr.errors import ContainsArrayError, NodeTypeValidationError
+
+from .hdf5_scan import is_hdf5, scan_hdf5
+from .netcdf3_scan import check_netcdf3, is_netcdf3
+from .ordinary import refusal
+from .stored import Stored, check_channels, check_stored
+from .zarr_scan import scan_zarr
+
+MOST_INDEXED = 2**22
+"""A coordinate of more values gets no index, which would hold it in memory: it is read when it is used."""
+# Only these look at a file of unknown kind. Others may be installed, and some take a file for a list of addresses.
+_ENGINES = ("netcdf4", "h5netcdf", "scipy", "zarr")
+_OWN, _TABLES = "manifold-", "manifold-csv"
+
+
+def open_lazily(path: Path, engine: str | None, options: Mapping[str, Any]) -> tuple[xr.Dataset, dict[str, Stored]]:
+    """Open a file or a Zarr folder without reading values.
+
+    Parameters
+    ----------
+    path
+        An ordinary file or folder.
+    engine
+        Of xarray; None to find it.
+    options
+        Of this project's own readers.
+
+    Returns
+    -------
+    Variables without indexes, not in chunks; and what its arrays store, where that can be told.
+
+    Raises
+    ------
+    ValueError, OSError
+        It is not what its name says, is damaged, or may not be opened.
+    """
+    stored = _looked_at(path, engine)
+    engine = engine or ("zarr" if path.is_dir() else _engine_of(path))
+    if engine is None:
+        raise ValueError(_unknown_format(path))
+    own = {"consolidated": False} if engine == "zarr" else _own_options(path, engine, options)
+    try:
+        dataset = xr.open_dataset(path, engine=engine, chunks=None, cache=False, create_default_indexes=False, **own)
+        # A table has been read whole: what becomes of its file no longer matters.
+        return (dataset.load() if engine == _TABLES else dataset), stored
+    except Warning:
+        raise
+    except Exception as error:
+        if engine != "zarr" and os.path.abspath(path) in str(error) and isinstance(error, OSError | ValueError):
+            raise  # a reader of this project has said it already
+        raise ValueError(_why_not(path, engine, error)) from None
+
+
+def guarded(path: Path, dataset: xr.Dataset, stored: Mapping[str, Stored], *, quiet: bool) -> xr.Dataset:
+    """The variables of a recording, whose every read looks at the file first, and coordinates with indexes where short.
+
+    Parameters
+    ----------
+    path
+        Where it comes from.
+    dataset
+        As :func:`open_lazily` gave it, without what is not used.
+    stored
+        What its arrays store.
+    quiet
+        Do not warn of chunks that are missing.
+
+    Raises
+    ------
+    ValueError
+        Hardly anything of what it declares is stored.
+    """
+    for dim, n in dataset.sizes.items():
+        if dim != "time":
+            check_channels(path, n)
+    used = [str(name) for name in dataset.variables]
+    check_stored(path, [(name, stored[name]) for name in used if name in stored], quiet=quiet)
+    mark = _Mark.of(path)
+    short, lazy = {}, {}
+    for name in used:
+        variable = dataset[name].variable
+        if name in dataset.xindexes:
+            continue
+        if name in dataset.dims and variable.size <= MOST_INDEXED:
+            short[name] = _read_now(path, name, variable)
+        else:
+            lazy[name] = _watched(mark, name, variable)
+    series = {name: lazy.pop(name) for name in used if name in dataset.data_vars}
+    lazy = {name: variable.chunk(_preferred(variable)) for name, variable in lazy.items()}
+    return dataset.assign(series).assign_coords({**short, **lazy})
+
+
+def _own_options(path: Path, engine: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options that are for the reader; others are refused, but for the one that only a table heeds."""
+    backend = xr.backends.list_engines()[engine] if engine.startswith(_OWN) else None
+    known = (backend.open_dataset_parameters or ()) if backend is not None else ()
+    unknown = [name for name in options if name not in known and name != "growing"]
+    if unknown:
+        goes = "CSV tables" if unknown[0] in ("decimal", "thousands") else ".npy files and CSV tables"
+        raise ValueError(f"open_recording: {unknown[0]} goes with {goes}; got {path}. Leave it out.")
+    return {name: value for name, value in options.items() if name in known}
+
+
+def _read_now(path: Path, name: str, variable: xr.Variable) -> xr.Variable:
+    """A short coordinate in memory."""
+    with _Named(path, name):
+        return variable.load()
+
+
+def _watched(mark: _Mark, name: str, variable: xr.Variable) -> xr.Variable:
+    """A lazy variable that says what it could not read."""
+    if isinstance(variable._data, np.ndarray):
+        return variable
+    array = indexing.LazilyIndexedArray(Guarded(mark, name, variable))
+    return xr.Variable(variable.dims, array, variable.attrs, variable.encoding)
+
+
+def _preferred(variable: xr.Variable) -> dict[Hashable, Any]:
+    """Chunks as the file has them; a file without chunks is one."""
+    preferred = variable.encoding.get("preferred_chunks", {})
+    return {dim: preferred.get(dim, n) for dim, n in variable.sizes.items()}
+
+
+class _Mark:
+    """Which file it was, when it was opened."""
+
+    def __init__(self, path: str, found: os.stat_result) -> None:
+        self.path, self.size, self.inode, self.changed = path, found.st_size, found.st_ino, found.st_mtime_ns
+
+    @classmethod
+    def of(cls, path: Path) -> _Mark:
+        """The mark of a file or a folder."""
+        return cls(os.path.abspath(path), os.stat(path))
+
+    def check(self) -> None:
+        """Refuse a file that is not what was opened: a memory map of one that shrank ends the process."""
+        try:
+            now = os.stat(self.path)
+        except OSError as error:
+            raise refusal(self.path, "stay while it is read", error.strerror or "an error", "Restore it") from None
+        if os.path.isdir(self.path):
+            return  # the size of a folder says nothing
+        if now.st_size < self.size:
+            got = f"{now.st_size} bytes of {self.size}"
+            raise refusal(self.path, "not shrink while it is read", got, "Restore it, and open it again")
+        if now.st_ino != self.inode and now.st_mtime_ns != self.changed:
+            got = "another file in its place"
+            raise refusal(self.path, "stay while it is read", got, "Open it again")
+
+
+class _Named:
+    """Errors of reading name the file and the variable."""
+
+    def __init__(self, path: str | Path, name: str, where: str = "") -> None:
+        self.path, self.name, self.where = os.fspath(path), name, where
+
+    def __enter__(self) -> None:
+        """Nothing to do."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception) and self.path not in str(error):
+            said = " ".join(str(error).split()) or type(error).__name__
+            raise ValueError(
+                f"open_recording: {self.path}: {self.name!r}{self.where} could not be read: {said.rstrip('.')}. "
+                "It is damaged, or was changed while it was read; copy it again."
+            ) from None
+
+
+class Guarded(BackendArray):
+    """An array of a file, which is looked at before every read.
+
+    Parameters
+    ----------
+    mark
+        Which file it was.
+    name
+        Of the variable.
+    variable
+        As xarray opened it, lazily.
+    """
+
+    def __init__(self, mark: _Mark, name: str, variable: xr.Variable) -> None:
+        self.mark, self.name, self.variable = mark, name, variable
+        self.shape, self.dtype = variable.shape, variable.dtype
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        """Read one range."""
+        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
+
+    def _read(self, key: tuple[Any, ...]) -> np.ndarray[Any, np.dtype[Any]]:
+        """Read through xarray, which decodes."""
+        first = key[0] if key else slice(None)
+        where = f" from {first.start or 0} on" if isinstance(first, slice) else ""
+        with _Named(self.mark.path, self.name, where):
+            self.mark.check()
+            return np.asarray(self.variable[key].values)
+
+
+def _looked_at(path: Path, engine: str | None) -> dict[str, Stored]:
+    """What the arrays of a file store; a file that may not be opened is refused."""
+    if path.is_dir():
+        return scan_zarr(path)
+    if engine == "zarr":
+        raise refusal(path, "be a folder to be read as Zarr", "a file", "Unpack it, and name the folder")
+    if engine is not None and engine.startswith(_OWN):
+        return {}
+    if is_netcdf3(path):
+        check_netcdf3(path)
+        return {}
+    return scan_hdf5(path) if is_hdf5(path) else {}
+
+
+def _engine_of(path: Path) -> str | None:
+    """The engine that claims a file, of those that are known to look at it alone."""
+    compressed = path.suffix.lower() in (".gz", ".bz2", ".xz", ".zst")
+    for name, backend in xr.backends.list_engines().items():
+        known = name.startswith(_OWN) or (name in _ENGINES and name != "zarr" and not compressed)
+        if known and backend.guess_can_open(path):
+            return str(name)
+    return None
+
+
+def _why_not(path: Path, engine: str | None, error: Exception) -> str:
+    """Why a file could not be opened."""
+    said = " ".join(str(error).split()) or type(error).__name__
+    if engine == "zarr" and isinstance(error, FileNotFoundError | ContainsArrayError | NodeTypeValidationError):
+        return f"open_recording: {path} is no Zarr group. Name the folder that holds zarr.json or .zgroup."
+    if "dimension_names" in said or "_ARRAY_DIMENSIONS" in said:
+        return (
+            f"open_recording: {path} must name the dimensions of its arrays; got none. Name them 'time' and 'channel', "
+            "in dimension_names (Zarr 3) or the attribute _ARRAY_DIMENSIONS (Zarr 2)."
+        )
+    nothing_fits = "found the following matches" in said or "did not find a match" in said
+    if nothing_fits or (isinstance(error, ImportError) and path.is_file()):
+        return _unknown_format(path)
+    return f"open_recording: {path} could not be read: {said}. Is it damaged?"
+
+
+def _unknown_format(path: Path) -> str:
+    """Why nothing could open the file."""
+    with path.open("rb") as file:
+        head = file.read(8)
+    if head.startswith(b"\x89HDF"):
+        return (
+            f"open_recording: {path} is HDF5 (NetCDF 4), for which the extra 'formats' is missing. "
+            "Install it with: pip install 'manifold-observer[formats]'."
+        )
+    if head.startswith((b"PK\x03\x04", b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")):
+        return f"open_recording: {path} is an archive. Unpack it, and name what is in it."
+    return (
+        f"open_recording: {path} is of no format known here (WAV, FLAC, OGG, CSV, .npy, NetCDF, Zarr). "
+        "Convert it, or name an xarray engine with engine=."
+    )
