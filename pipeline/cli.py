@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 import tomllib
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from .ending import Ending, unheard
+from .ending import Ending, Interrupted
 from .progress import Stages, pieces_bar
 
 if TYPE_CHECKING:
@@ -26,7 +27,11 @@ if TYPE_CHECKING:
 _Command = Callable[..., Any]
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 done, 1 an error, 2 wrong options; ended by Ctrl-C 130, SIGTERM 143, SIGHUP 129 "
+    "(128 and the signal's number).",
+)
 @click.version_option(version("manifold-observer"), prog_name="manifold-observer")
 @click.option("--debug", is_flag=True, help="Show the whole traceback of an error.")
 @click.pass_context
@@ -38,22 +43,36 @@ def cli(context: click.Context, debug: bool) -> None:
 def main() -> None:
     """Entry point: every error ends in one sentence and a non-zero exit code."""
     try:
-        cli.main(standalone_mode=False)
+        _invoke()
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
-    except click.Abort:
-        _fail("interrupted", 130)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        _fail("interrupted", 130)
+    except (KeyboardInterrupt, click.Abort) as asked:
+        _fail(_with_resumption("interrupted", asked), asked.code if isinstance(asked, Interrupted) else 130)
     except Exception as error:
         if "--debug" in sys.argv:
             raise
-        known = isinstance(error, ValueError | OSError | RuntimeError | TypeError | ImportError)
+        known = isinstance(error, ValueError | OSError | RuntimeError | TypeError | ImportError | EOFError)
         text = " ".join(str(error).split()) or type(error).__name__
-        _fail(text if known else f"{type(error).__name__}: {text} (--debug shows where)", 1)
+        text = text if known else f"{type(error).__name__}: {text} (--debug shows where)"
+        _fail(_with_resumption(text, error), 1)
+
+
+def _invoke() -> None:
+    """Run the command. Click's own main takes every EOFError, such as a file that was cut, for an interrupt."""
+    if "_MANIFOLD_OBSERVER_COMPLETE" in os.environ:  # a shell asks for completions
+        cli.main(standalone_mode=False)
+        return
+    with cli.make_context("manifold-observer", sys.argv[1:]) as context:
+        cli.invoke(context)
+
+
+def _with_resumption(sentence: str, error: BaseException) -> str:
+    """The sentence, and what the same command would do, where :func:`_session` has noted that."""
+    notes = getattr(error, "__notes__", [])
+    return "; ".join([sentence.rstrip("."), *notes]) if notes else sentence
 
 
 def _fail(sentence: str, code: int) -> None:
@@ -348,8 +367,7 @@ def _follow(
         click.echo(sentence, err=True)
 
     with ExitStack() as stack:
-        with unheard():  # Ctrl-C reaches the workers of a local cluster as well: they shall finish the part
-            stack.enter_context(_session(cluster, workers, bar=False))
+        stack.enter_context(_session(cluster, workers, bar=False))
         ending = stack.enter_context(Ending())
         before = time.perf_counter()
         for step in follow(result, new, out, wait=ending.wait, notice=notice, **options):
@@ -471,13 +489,18 @@ def _demonstrate(name: str, out: Path | None, options: dict[str, Any]) -> None:
 def _session(cluster: str, workers: int | None, *, bar: bool = True) -> Iterator[Stages]:
     """Run a block on a cluster, or in this process, timed, with the bar where there is a terminal."""
     stages = Stages(sys.stderr if bar else None)
-    with stages("total"), stages.bar(), ExitStack() as stack:
-        if cluster != "none":
-            from .cluster import connect  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+    try:
+        with stages("total"), stages.bar(), ExitStack() as stack:
+            if cluster != "none":
+                from .cluster import connect  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
-            with stages("cluster"):
-                stack.enter_context(connect(cluster, n_workers=workers))
-        yield stages
+                with stages("cluster"):
+                    stack.enter_context(connect(cluster, n_workers=workers))
+            yield stages
+    except (KeyboardInterrupt, ConnectionError) as error:
+        if stages.kept:
+            error.add_note(f"the same command resumes after pass {stages.kept}")
+        raise
 
 
 def _pop(options: dict[str, Any], *names: str) -> dict[str, Any]:

@@ -96,6 +96,8 @@ def solve(
         worst = float(pairs.residuals.max())
         total = passes or lanczos.expected_passes(krylov.passes, worst, tolerance)
         progress("eigensolve", krylov.passes, total)
+        if checkpoint.begun:
+            progress("kept", krylov.passes, total)
 
     try:
         pairs, state = lanczos.largest_eigenpairs(

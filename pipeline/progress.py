@@ -45,6 +45,8 @@ class Stages:
 
     def __init__(self, terminal: TextIO | None = None) -> None:
         self.seconds: dict[str, float] = {}
+        self.kept = 0
+        """Passes of the eigensolve that are on disk."""
         self._terminal = terminal if terminal is not None and terminal.isatty() else None
         self._bar: Any = None
         self._within: dict[str, float] = {}
@@ -78,8 +80,11 @@ class Stages:
     def report(self, stage: str, done: int, total: int) -> None:
         """Move the bar; a stage that was skipped counts as done when a later one begins.
 
-        A ``"pass"`` over the kernel is a part of the eigensolve, and some panels are a part of the pass.
+        A ``"pass"`` over the kernel is a part of the eigensolve, and some panels are a part of the pass. Those that
+        are ``"kept"`` on disk are counted.
         """
+        if stage == "kept":
+            self.kept = done
         if stage == "eigensolve":
             self._passes = (done, total)
         share = done / max(total, 1)
