@@ -75,7 +75,7 @@ _PLACES = {
 
 
 class _Public(ModuleType):
-    """This module; its public names are found on first use."""
+    """The type of this module: its public names are found on first use."""
 
     def __getattr__(self, name: str) -> Any:
         if name not in _PLACES:

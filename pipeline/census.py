@@ -95,7 +95,7 @@ def differences(here: dict[str, Any], there: dict[str, Any]) -> tuple[str | None
 def limit_blas(worker: Any, who: str) -> None:
     """One BLAS thread for each of the worker's threads, until the last run that asked has gone."""
     try:
-        import numpy  # noqa: F401, ICN001, PLC0415 - the limit reaches the libraries that are loaded
+        import numpy  # noqa: F401, PLC0415 - the limit reaches the libraries that are loaded
         import scipy.linalg  # noqa: F401, PLC0415
         from threadpoolctl import threadpool_limits  # noqa: PLC0415
     except ImportError:
@@ -155,8 +155,10 @@ def guest(name: str, client: str, here: dict[str, Any]) -> Any:
 def seen(files: dict[str, Any], token: str | None, number: str) -> str | None:
     """Which of the files this process does not see as they were described, or why it cannot write beside the token."""
     for path, known in files.items():
-        if head(path) != known:
-            return f"{path} (there is another one)" if os.path.exists(path) else path
+        mine = looks(path)
+        # A recording may have grown meanwhile, with another header: then it is the same inode.
+        if mine != known and not (mine and known and mine[0] == known[0] and mine[1] >= known[1]):
+            return f"{path} (there is another one)" if mine else path
     if token is None:
         return None
     if not os.path.exists(os.path.join(token, "token")):
@@ -168,15 +170,16 @@ def seen(files: dict[str, Any], token: str | None, number: str) -> str | None:
         return f"{os.path.dirname(token)} ({error.strerror} on writing)"
 
 
-def head(path: str) -> tuple[int, str] | None:
-    """Size of a file and a digest of how it begins; of a folder, the same of its metadata; None where nothing is."""
+def looks(path: str) -> tuple[int, int, str] | None:
+    """Inode and size of a file and a digest of how it begins; the same of a folder's metadata; None for nothing."""
     try:
+        found = os.stat(path)
         if os.path.isdir(path):
             names = sorted(name for name in os.listdir(path) if name.endswith(".json") or name[:2] == ".z")
-            parts = [head(os.path.join(path, name)) for name in names]
-            return len(names), hashlib.sha256(repr(parts).encode()).hexdigest()
+            parts = [(looks(os.path.join(path, name)) or ("",))[-1] for name in names]
+            return found.st_ino, 0, hashlib.sha256(repr((names, parts)).encode()).hexdigest()
         with open(path, "rb") as file:
-            return os.path.getsize(path), hashlib.sha256(file.read(65536)).hexdigest()
+            return found.st_ino, found.st_size, hashlib.sha256(file.read(65536)).hexdigest()
     except OSError:
         return None
 
@@ -191,7 +194,7 @@ def _version(name: str) -> str | None:
 
 def _is_ours(module: str) -> bool:
     """Whether a module belongs to this package."""
-    return module.split(".")[0] == "manifold_observer"
+    return module.partition(".")[0] == "manifold_observer"
 
 
 def _sources() -> list[tuple[str, str]]:
@@ -212,7 +215,7 @@ def _sources() -> list[tuple[str, str]]:
 def _arithmetic() -> str:
     """Kind of machine and of the kernels that BLAS chose for it."""
     try:
-        import numpy  # noqa: F401, ICN001, PLC0415 - loads its library
+        import numpy  # noqa: F401, PLC0415 - loads its library
         import scipy.linalg  # noqa: F401, PLC0415
         from threadpoolctl import threadpool_info  # noqa: PLC0415
     except ImportError:

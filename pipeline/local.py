@@ -9,6 +9,7 @@ import signal
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -38,18 +39,25 @@ _SETTINGS = {
 }
 _LOOPBACK = "127.0.0.1"
 _STARTS = 5
+_KILL_SECONDS = 5
 
 
 class _Nanny(Nanny):  # type: ignore[misc]
     """A nanny whose worker may die while it starts."""
 
+    over = False
+    """Whether no worker is wanted any more."""
+
     async def instantiate(self) -> Status:
         """Start the worker, again if it was killed meanwhile; later deaths are Dask's own affair."""
-        for _ in range(_STARTS - 1):
+        status = Status.failed
+        for _ in range(_STARTS):
+            if self.over:
+                break
             status = await super().instantiate()
             if status == Status.running or self.status not in (Status.init, Status.starting):
-                return status
-        return await super().instantiate()
+                break
+        return status
 
 
 @contextmanager
@@ -103,7 +111,8 @@ def _scheduler(n_workers: int, loop: Any) -> LocalCluster:
 def _loop() -> Iterator[Any]:
     """A thread for Dask from which neither Ctrl-C nor SIGHUP reaches the processes that are started there."""
     with unheard():
-        _start_tracker()
+        _start_tracker()  # which makes this thread hear again
+    with unheard():
         runner = LoopRunner()
         runner.start()
     try:
@@ -143,12 +152,17 @@ def _start(cluster: LocalCluster, n_workers: int) -> None:
 
 def _kill(cluster: LocalCluster) -> None:
     """Kill all workers, also those that are being started, and let no nanny start them again."""
-    for nanny in list(cluster._created):
-        pid = nanny.pid
-        nanny.close_gracefully()
-        if pid is not None:
+    nannies = list(cluster._created)
+    for nanny in nannies:
+        nanny.over = True
+    until = time.monotonic() + _KILL_SECONDS
+    while time.monotonic() < until:
+        for pid in filter(None, (nanny.pid for nanny in nannies)):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        if not any(nanny.status in (Status.init, Status.starting) for nanny in nannies):
+            break
+        time.sleep(0.02)
 
 
 def _scratch() -> str:

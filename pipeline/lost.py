@@ -43,7 +43,7 @@ def no_workers(address: str) -> LostClusterError:
     )
 
 
-def explained(error: Exception, client: Client, address: str, trouble: str | None) -> Exception:
+def explained(error: BaseException, client: Client, address: str, trouble: str | None) -> BaseException:
     """The error that a user should read in place of what Dask raised; others come back as they are.
 
     Parameters

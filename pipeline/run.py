@@ -24,6 +24,7 @@ from .join import join_frames
 from .observer import observe
 from .progress import Stages
 from .recording import clock, open_recording
+from .sight import check_files
 from .smoother import smooth
 from .store import check_place, is_complete, open_group, start, write_group, writing
 
@@ -145,6 +146,7 @@ def run(
     """
     stages = stages or Stages()
     with writing(out, recordings, overwrite=overwrite) as folder:
+        check_files(recordings, folder)
         with stages("features"):
             opened = [open_recording(path, **config.open_options) for path in recordings]
             frames = _features(opened, config)
@@ -189,6 +191,7 @@ def forecast(recordings: Sequence[Path], config: RunConfig) -> Plan:
     >>> forecast([path], RunConfig("identity")).n_frames
     300
     """
+    check_files(recordings)
     opened = [open_recording(path, **config.open_options) for path in recordings]
     return plan(_features(opened, config), **config.embed_options)
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from distributed import Client, WorkerPlugin, get_client
+from distributed import Client, WorkerPlugin
 
 from . import census
 from .lost import LostClusterError, no_workers, patience
@@ -81,7 +79,7 @@ def check_workers(client: Client, address: str) -> None:
         client.submit(int, pure=False).result(timeout=patience())
     except TimeoutError:
         raise no_workers(address) from None
-    for worker, answer in sorted(_ask(client, "describe").items()):
+    for worker, answer in sorted(ask(client, "describe").items()):
         reason, worth = (f"no answer ({answer!r})", None) if isinstance(answer, Exception) else _compared(answer)
         if reason is not None:
             raise LostClusterError(_unfit_sentence(worker, reason))
@@ -89,56 +87,6 @@ def check_workers(client: Client, address: str) -> None:
             warnings.warn(
                 f"cluster: worker {worker} has {worth}. Last digits may depend on who computes.", stacklevel=2
             )
-
-
-def check_files(inputs: Sequence[str | os.PathLike[str]], folder: str | os.PathLike[str]) -> None:
-    """Refuse workers of the session's client that do not see the inputs, or do not share the folder of the output.
-
-    Without a client there is nothing to refuse.
-
-    Parameters
-    ----------
-    inputs
-        Files and folders that workers will read.
-    folder
-        Where workers will write; a folder for a token is made there for a moment.
-
-    Raises
-    ------
-    LostClusterError
-        Names the worker and the path.
-
-    Examples
-    --------
-    >>> check_files(["day.wav"], ".")  # without a cluster
-    """
-    try:
-        client = get_client()
-    except ValueError:
-        return
-    files = {os.path.abspath(path): census.head(os.path.abspath(path)) for path in inputs}
-    with _token(Path(folder)) as token:
-        for number, worker in enumerate(sorted(client.nthreads())):
-            (unseen,) = _ask(client, "seen", files, str(token), str(number), workers=[worker]).values()
-            if unseen is None and not (token / str(number)).exists():
-                unseen = f"{token.parent} (what it writes there does not appear here)"
-            if unseen is not None:
-                raise LostClusterError(
-                    f"cluster: all workers must see the same files; {worker} does not see {unseen}. Put them on a "
-                    "file system that all machines share under one path, or take --cluster local."
-                )
-
-
-@contextmanager
-def _token(folder: Path) -> Iterator[Path]:
-    """A folder with a file that tells it from all others, for a moment."""
-    token = folder.absolute() / f".manifold-observer-{uuid4().hex}"
-    token.mkdir()
-    try:
-        (token / "token").touch()
-        yield token
-    finally:
-        shutil.rmtree(token, ignore_errors=True)
 
 
 async def _watch(client: GuardedClient, address: str) -> None:
@@ -180,8 +128,8 @@ def _compared(answer: dict[str, Any]) -> tuple[str | None, str | None]:
     return census.differences(dict(_here()), answer)
 
 
-def _ask(client: Client, function: str, *arguments: Any, workers: list[str] | None = None) -> dict[str, Any]:
-    """What the workers answer, or the exceptions that came instead."""
+def ask(client: Client, function: str, *arguments: Any, workers: list[str] | None = None) -> dict[str, Any]:
+    """What a function of :mod:`census` gives on every worker, or the exceptions that came instead."""
     run = {"workers": workers, "on_error": "return"}
     asked = client.sync(_in_time, client.run, eval, _as_text(function, *arguments), **run, callback_timeout=None)
     return dict(asked)
