@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
+import struct
+import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import dask
-from distributed import Client
+from distributed import Client, Security
+from distributed.comm import get_address_host_port, parse_address
 from distributed.versions import VersionMismatchWarning
 
 from .local import local_cluster
@@ -17,6 +21,10 @@ from .lost import LostClusterError, explained
 from .workers import GuardedClient, check_workers, guarded
 
 _CONNECT_SECONDS = 20
+_AGAIN_SECONDS = 0.2
+# Each message of Dask begins with the number of its frames.
+_HEADER = struct.Struct("<Q")
+_MOST_FRAMES = 100
 _TLS_SETTINGS = (
     "the files DASK_DISTRIBUTED__COMM__TLS__CA_FILE, DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT and "
     "DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY (or distributed.comm.tls.ca-file, .client.cert and .client.key in "
@@ -77,6 +85,7 @@ def _client(address: str) -> Iterator[GuardedClient]:
     """Client of a cluster that is already there."""
     _check_certificates(address)
     try:
+        _check_answer(address)
         with warnings.catch_warnings():
             # Dask's own table of versions; check_workers says which of them matter.
             warnings.simplefilter("ignore", VersionMismatchWarning)
@@ -89,6 +98,40 @@ def _client(address: str) -> Iterator[GuardedClient]:
         ) from None
     with client:
         yield client
+
+
+def _check_answer(address: str) -> None:
+    """Wait until a scheduler begins to speak, as each does; Dask would wait for ever for one that is silent.
+
+    Raises
+    ------
+    OSError
+        Nobody is there, or something else.
+    """
+    scheme, _ = parse_address(address)
+    if scheme not in ("tcp", "tls"):
+        return
+    where, until = get_address_host_port(address), time.monotonic() + _CONNECT_SECONDS
+    while True:
+        try:
+            said = _first_word(scheme, where, max(until - time.monotonic(), 0.1))
+            break
+        except ConnectionRefusedError:  # a scheduler may be starting
+            if time.monotonic() > until:
+                raise
+            time.sleep(_AGAIN_SECONDS)
+    if len(said) < _HEADER.size or not 0 < _HEADER.unpack(said)[0] <= _MOST_FRAMES:
+        raise OSError(f"what answers there is not Dask: {said!r}")
+
+
+def _first_word(scheme: str, where: tuple[str, int], seconds: float) -> bytes:
+    """The first bytes that come from there: how many frames Dask's first message has."""
+    with ExitStack() as stack:
+        connection = stack.enter_context(socket.create_connection(where, timeout=seconds))
+        if scheme == "tls":
+            context = Security().get_connection_args("client")["ssl_context"]
+            connection = stack.enter_context(context.wrap_socket(connection))
+        return connection.recv(_HEADER.size)
 
 
 def _check_certificates(address: str) -> None:
