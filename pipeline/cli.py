@@ -21,6 +21,7 @@ from .ending import Ending, Interrupted
 from .progress import Stages, pieces_bar
 
 if TYPE_CHECKING:
+    from .graph import Progress
     from .run import RunConfig
     from .stream import Step
 
@@ -301,6 +302,7 @@ def run_command(
     check(paths[:-1], paths[-1], config, overwrite=overwrite)
     with _session(cluster, workers) as stages:
         tree = run(paths[:-1], paths[-1], config, overwrite=overwrite, stages=stages)
+        stages.kept = 0  # the result is there, and the passes have gone
     summary = {
         "out": str(paths[-1]),
         "n_frames": tree["frames"].sizes["frame"],
@@ -467,7 +469,7 @@ def reproduce_command(name: str, out: Path, quick: bool, cluster: str, workers: 
 
     require_matplotlib()
     chosen = EXPERIMENTS if name == "all" else {name: EXPERIMENTS[name]}
-    with pieces_bar(sys.stderr) as progress, connect(cluster, n_workers=workers):
+    with _pieces() as progress, connect(cluster, n_workers=workers):
         claims = reproduce(chosen, out, quick=quick, progress=progress)
     rows = {experiment: [asdict(claim) for claim in own] for experiment, own in claims.items()}
     click.echo(
@@ -500,6 +502,25 @@ def _session(cluster: str, workers: int | None, *, bar: bool = True) -> Iterator
     except (KeyboardInterrupt, ConnectionError) as error:
         if stages.kept:
             error.add_note(f"the same command resumes after pass {stages.kept}")
+        raise
+
+
+@contextmanager
+def _pieces() -> Iterator[Progress]:
+    """A bar over pieces; where they are interrupted, or lose their cluster, what is kept is noted on the error."""
+    kept = (0, 0)
+
+    def progress(stage: str, done: int, total: int) -> None:
+        nonlocal kept
+        kept = done, total
+        show(stage, done, total)
+
+    try:
+        with pieces_bar(sys.stderr) as show:
+            yield progress
+    except (KeyboardInterrupt, ConnectionError) as error:
+        if kept[0]:
+            error.add_note(f"the same command resumes after {kept[0]} of {kept[1]} pieces")
         raise
 
 

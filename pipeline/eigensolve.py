@@ -90,14 +90,14 @@ def solve(
     wanted = wanted_modes(config, n)
     begun = checkpoint.load() or _first_pass(matmat, n, config, wanted, warm, checkpoint)
     operator = lanczos.Normalised(begun.degrees, config.alpha, begun.density_degrees)
+    _tell_kept(checkpoint, begun.krylov.passes, progress)
 
     def on_pass(krylov: lanczos.Krylov, pairs: lanczos.RitzPairs) -> None:
         checkpoint.save(krylov, begun.degrees, begun.density_degrees)
         worst = float(pairs.residuals.max())
         total = passes or lanczos.expected_passes(krylov.passes, worst, tolerance)
         progress("eigensolve", krylov.passes, total)
-        if checkpoint.begun:
-            progress("kept", krylov.passes, total)
+        _tell_kept(checkpoint, krylov.passes, progress)
 
     try:
         pairs, state = lanczos.largest_eigenpairs(
@@ -117,6 +117,12 @@ def solve(
     psi = diffusion.coordinates(operator.deflated(pairs.vectors), operator.scaling, config.alpha, begun.degrees)
     made = state.passes + (config.alpha != 0)
     return Solved(pairs.values, pairs.residuals, psi, begun.degrees, made)
+
+
+def _tell_kept(checkpoint: Checkpoint, passes: int, progress: Progress) -> None:
+    """Say how many passes would not be made again after an interrupt."""
+    if checkpoint.begun:
+        progress("kept", passes, passes)
 
 
 def modes_to_keep(eigenvalues: Floats, config: EmbedConfig) -> int:

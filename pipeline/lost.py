@@ -78,7 +78,9 @@ def explained(error: BaseException, client: Client, address: str, trouble: str |
 def _killed(error: Any) -> LostClusterError:
     """Workers died over a task, one after the other."""
     task = str(error.task).strip("()',").rsplit("-", 1)[0]
+    died = error.allowed_failures + 1
+    who = "1 worker died" if died == 1 else f"{died} workers died one after the other"
     return LostClusterError(
-        f"cluster: {error.allowed_failures + 1} workers died one after the other over the task {task}, most likely "
+        f"cluster: {who} over the task {task}, most likely "
         "for want of memory. 'manifold-observer plan' says what a worker needs; fewer --workers have more each"
     )

@@ -113,7 +113,7 @@ def _unfit_sentence(worker: str, reason: str) -> str:
     """What is wrong with a worker, and what to do."""
     return (
         f"cluster: workers must run what this process runs; {worker} has {reason}. Install the same there and start "
-        "that worker again"
+        "that worker again; where it is this machine's, give the command again"
     )
 
 

@@ -1,7 +1,6 @@
 """Clusters of others: who is there is looked at, what happens to them is told, and nothing is left on them."""
 
 import os
-import signal
 import socket
 import threading
 import time
@@ -11,8 +10,8 @@ import dask
 import numpy as np
 import pytest
 from distributed import KilledWorker
-
 from foreign import altered_package, blas_threads, double, foreign, other_version, say, sleepy
+
 from manifold_observer.pipeline import census, cluster, graph, lost, sight, workers
 from manifold_observer.pipeline.cluster import connect
 
@@ -52,6 +51,11 @@ def plugins(client):
 
 def of_blas(client):
     return max(client.run(blas_threads).values())
+
+
+def connected(address, work):
+    with connect(address) as client:
+        work(client)
 
 
 def wait_until(condition):
@@ -138,14 +142,18 @@ def test_connect__refuses_other_workers_by_name_and_leaves_them_running(stranger
 
 
 def test_connect__no_number_comes_from_a_worker_that_joins_with_other_code(elsewhere, tmp_path):
-    altered = altered_package(tmp_path)
-    with pytest.raises(ConnectionError, match="has other code under the same version"), connect(elsewhere.address) as c:
-        assert c.submit(double, 4).result() == 8
+    altered, came = altered_package(tmp_path), []
+
+    def work(client):
+        came.append(client.submit(double, 4).result())
         with foreign(elsewhere.address, path=altered) as late:
-            wait_until(lambda: len(c.nthreads()) == 2)
-            (there,) = (worker for worker, pid in c.run(os.getpid).items() if pid == late.pid)
-            c.submit(double, 5, workers=[there]).result(timeout=WAIT)
-            pytest.fail("a number came")
+            wait_until(lambda: len(client.nthreads()) == 2)
+            (there,) = (worker for worker, pid in client.run(os.getpid).items() if pid == late.pid)
+            came.append(client.submit(double, 5, workers=[there]).result(timeout=WAIT))
+
+    with pytest.raises(ConnectionError, match="has other code under the same version"):
+        connected(elsewhere.address, work)
+    assert came == [8]
 
 
 def test_connect__a_good_worker_that_joins_computes_with_one_blas_thread(elsewhere):
@@ -193,7 +201,7 @@ def test_check_files__workers_must_see_the_same_file_and_share_the_folder(elsewh
         sight.check_files([tmp_path / "day.wav"], tmp_path)
         with pytest.raises(ConnectionError, match=r"tcp://127.0.0.1:\d+ does not see /proc/self/cmdline \(there is"):
             sight.check_files(["/proc/self/cmdline"])  # each process sees another one
-        with pytest.raises(ConnectionError, match="does not see /proc/self/cwd. Put them on"):
+        with pytest.raises(ConnectionError, match=r"does not see /proc/self/cwd\. Put them on"):
             sight.check_files([], "/proc/self/cwd")
     assert [path.name for path in tmp_path.iterdir()] == ["day.wav"]
 
@@ -224,25 +232,28 @@ def test_looks__a_recording_that_grows_is_the_same(tmp_path):
 @pytest.mark.usefixtures("soon")
 def test_connect__without_workers_says_how_to_start_some():
     with foreign(0) as empty, pytest.raises(ConnectionError, match=r"none for .* Start some with 'dask worker tcp:"):
-        with connect(empty.address):
-            pytest.fail("nobody is there")
+        connected(empty.address, print)
 
 
 @pytest.mark.usefixtures("soon")
 def test_connect__says_when_all_workers_have_gone():
-    with foreign(1) as leaving, pytest.raises(ConnectionError, match="must have at least one worker; .* had none for"):
-        with connect(leaving.address) as client:
-            assert client.submit(double, 4).result() == 8
-            say(leaving, "stop")
-            graph.compute([graph.task(double, 5)])
+    def work(client):
+        assert client.submit(double, 4).result() == 8
+        say(leaving, "stop")
+        graph.compute([graph.task(double, 5)])
+
+    with foreign(1) as leaving, pytest.raises(ConnectionError, match=r"at least one worker; tcp:.* had none for"):
+        connected(leaving.address, work)
 
 
 @pytest.mark.parametrize("progress", [graph.silent, lambda *_: None])
 def test_connect__says_when_the_scheduler_has_gone(progress):
+    def work(client):
+        threading.Timer(0.5, dying.kill).start()
+        graph.compute([graph.task(sleepy, 30)], "long", progress)
+
     with foreign(1) as dying, pytest.raises(ConnectionError, match=f"the scheduler at {dying.address} is gone"):
-        with connect(dying.address):
-            threading.Timer(0.5, dying.kill).start()
-            graph.compute([graph.task(sleepy, 30)], "long", progress)
+        connected(dying.address, work)
 
 
 def test_run__says_that_the_same_command_resumes_when_the_scheduler_has_gone(console, tmp_path):
@@ -260,7 +271,9 @@ def test_run__says_that_the_same_command_resumes_when_the_scheduler_has_gone(con
         code, out, err = console("run", tmp_path / "a.npy", tmp_path / "out", *options, "--cluster", dying.address)
         killing.join()
     assert (code, out) == (1, "")
-    assert err.splitlines()[-1].startswith(f"Error: cluster: the scheduler at {dying.address} is gone; the same command")
+    assert err.splitlines()[-1].startswith(
+        f"Error: cluster: the scheduler at {dying.address} is gone; the same command"
+    )
     assert "resumes after pass " in err
     assert "Traceback" not in err
 
@@ -287,7 +300,7 @@ class _Page(BaseHTTPRequestHandler):
 @pytest.fixture(params=["nonsense", "tcp://no-such-host.invalid:1", "tcp://127.0.0.1:1", "silent", "http", "huge"])
 def nobody(request):
     """Addresses at which there is no scheduler."""
-    if "silent" == request.param or "huge" == request.param:
+    if request.param in ("silent", "huge"):
         with socket.create_server(("127.0.0.1", 0)) as server:
             if request.param == "huge":
                 threading.Thread(target=_answer_hugely, args=(server,), daemon=True).start()
@@ -325,5 +338,3 @@ def test_connect__where_no_scheduler_is_says_so(nobody, monkeypatch, capfd):
 def test_patience__is_a_setting():
     with dask.config.set({"manifold-observer.workers-timeout": "2 minutes"}):
         assert lost.patience() == 120
-
-
