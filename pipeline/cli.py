@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 import tomllib
@@ -16,17 +17,22 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from .ending import Ending, unheard
+from .ending import Ending, Interrupted
 from .progress import Stages, pieces_bar
 
 if TYPE_CHECKING:
+    from .graph import Progress
     from .run import RunConfig
     from .stream import Step
 
 _Command = Callable[..., Any]
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 done, 1 an error, 2 wrong options; ended by Ctrl-C 130, SIGTERM 143, SIGHUP 129 "
+    "(128 and the signal's number).",
+)
 @click.version_option(version("manifold-observer"), prog_name="manifold-observer")
 @click.option("--debug", is_flag=True, help="Show the whole traceback of an error.")
 @click.pass_context
@@ -38,22 +44,29 @@ def cli(context: click.Context, debug: bool) -> None:
 def main() -> None:
     """Entry point: every error ends in one sentence and a non-zero exit code."""
     try:
-        cli.main(standalone_mode=False)
+        _invoke()
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
-    except click.Abort as aborted:
-        _fail(_with_notes("interrupted", aborted.__cause__), 130)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except KeyboardInterrupt as interrupt:
-        _fail(_with_notes("interrupted", interrupt), 130)
+    except (KeyboardInterrupt, click.Abort) as asked:
+        _fail(_with_notes("interrupted", asked), asked.code if isinstance(asked, Interrupted) else 130)
     except Exception as error:
         if "--debug" in sys.argv:
             raise
-        known = isinstance(error, ValueError | OSError | RuntimeError | TypeError | ImportError)
+        known = isinstance(error, ValueError | OSError | RuntimeError | TypeError | ImportError | EOFError)
         text = " ".join(str(error).split()) or type(error).__name__
         _fail(_with_notes(text if known else f"{type(error).__name__}: {text} (--debug shows where)", error), 1)
+
+
+def _invoke() -> None:
+    """Run the command. Click's own main takes every EOFError, such as a file that was cut, for an interrupt."""
+    if "_MANIFOLD_OBSERVER_COMPLETE" in os.environ:  # a shell asks for completions
+        cli.main(standalone_mode=False)
+        return
+    with cli.make_context("manifold-observer", sys.argv[1:]) as context:
+        cli.invoke(context)
 
 
 def _with_notes(text: str, error: BaseException | None) -> str:
@@ -383,8 +396,7 @@ def _follow(
         click.echo(sentence, err=True)
 
     with ExitStack() as stack:
-        with unheard():  # Ctrl-C reaches the workers of a local cluster as well: they shall finish the part
-            stack.enter_context(_session(cluster, workers, bar=False))
+        stack.enter_context(_session(cluster, workers, bar=False))
         ending = stack.enter_context(Ending())
         before = time.perf_counter()
         for step in follow(result, new, out, wait=ending.wait, notice=notice, **options):
@@ -488,7 +500,7 @@ def reproduce_command(
 
     require_matplotlib()
     chosen = EXPERIMENTS if name == "all" else {name: EXPERIMENTS[name]}
-    with pieces_bar(sys.stderr) as progress, connect(cluster, n_workers=workers, memory=memory):
+    with _pieces() as progress, connect(cluster, n_workers=workers, memory=memory):
         claims = reproduce(chosen, out, quick=quick, progress=progress)
     rows = {experiment: [asdict(claim) for claim in own] for experiment, own in claims.items()}
     click.echo(
@@ -521,6 +533,25 @@ def _session(cluster: str, workers: int | None, memory: int | None = None, *, ba
 
             stack.enter_context(dask.config.set({"manifold-observer.memory": memory}))
         yield stages
+
+
+@contextmanager
+def _pieces() -> Iterator[Progress]:
+    """A bar over pieces; where they are interrupted, or lose their cluster, what is kept is noted on the error."""
+    kept = (0, 0)
+
+    def progress(stage: str, done: int, total: int) -> None:
+        nonlocal kept
+        kept = done, total
+        show(stage, done, total)
+
+    try:
+        with pieces_bar(sys.stderr) as show:
+            yield progress
+    except (KeyboardInterrupt, ConnectionError) as error:
+        if kept[0]:
+            error.add_note(f"The same command resumes after {kept[0]} of {kept[1]} pieces.")
+        raise
 
 
 def _pop(options: dict[str, Any], *names: str) -> dict[str, Any]:

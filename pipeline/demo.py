@@ -26,6 +26,7 @@ from .observer import observe
 from .progress import Stages
 from .run import RunConfig, analyse
 from .scores import class_scores, scores
+from .sight import check_files
 from .smoother import smooth
 from .store import start, write_group, writing
 
@@ -74,6 +75,7 @@ def demonstrate(
             demo.simulate(recording, **simulation)
             settings = dict(open_simulation(recording).attrs)
             stages.report("simulate", 1, 1)
+        check_files([recording], folder)
         start(folder, {"demo": name, **demo.config.flat(), **{f"simulation_{k}": v for k, v in settings.items()}})
         frames, covariance = demo.frames(recording)
         stored, embedding, state = analyse(folder, frames, demo.config, stages, covariance)

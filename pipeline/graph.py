@@ -265,6 +265,8 @@ def _in_turn(items: Iterable[Delayed]) -> Iterator[tuple[int, Delayed, Any]]:
     for future in running:
         if future.status == "error":
             raise future.exception()
+        if future.status == "cancelled":  # the cluster is gone; this says so
+            future.result()
         number, made = in_hand.pop(future.key)
         fill_up()
         yield number, made, future
@@ -325,6 +327,8 @@ def _wait(kept: Sequence[Delayed], stage: str, progress: Progress) -> None:
         for done, future in enumerate(as_completed(futures, raise_errors=False), 1):
             if future.status == "error":
                 raise future.exception()
+            if future.status == "cancelled":  # the cluster is gone; this says so
+                future.result()
             progress(stage, done, len(kept))
     except BaseException:
         for future in futures:  # a traceback that somebody keeps would keep them running

@@ -26,6 +26,7 @@ from .observer import observe
 from .placement import check_place, placed
 from .progress import Stages
 from .recording import clock, open_recording
+from .sight import check_files
 from .smoother import smooth
 from .store import check_space, open_group, passes_beside, start, write_group, writing
 from .workfolder import sweep
@@ -148,6 +149,7 @@ def run(
     """
     stages = stages or Stages()
     with writing(out, recordings, overwrite=overwrite) as folder, _passes_named(passes_beside(folder)) as passes:
+        check_files(recordings, folder)
         with stages("features"):
             opened = [open_recording(path, **config.open_options) for path in recordings]
             frames = _features(opened, config)
@@ -190,6 +192,7 @@ def forecast(recordings: Sequence[Path], config: RunConfig) -> Plan:
     >>> forecast([path], RunConfig("identity")).n_frames
     300
     """
+    check_files(recordings)
     opened = [open_recording(path, **config.open_options) for path in recordings]
     return plan(_features(opened, config), **config.embed_options)
 

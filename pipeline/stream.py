@@ -25,6 +25,7 @@ from .pieces import Piece
 from .placement import check_parent, lies_within
 from .progress import Stages
 from .run import store_frames
+from .sight import check_files
 from .store import alone, is_complete, open_group, start, write_group, writing
 from .workfolder import is_work_folder
 
@@ -250,6 +251,7 @@ def _step(
     part = out / f"{len(parts):06d}.zarr"
     carry = open_group(parts[-1], "state")["carry"].load() if parts else learnt.carry
     with writing(part, [learnt.path, *paths]) as folder, _counting_from(begin, pieces):
+        check_files([learnt.path, *paths], folder)
         frames, anew = new_frames(learnt, position, pieces, firsts, begin)
         position = moved(learnt, position, pieces, firsts, int(frames["segment"][-1]))
         start(folder, _origin(learnt, position, pieces))

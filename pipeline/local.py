@@ -1,0 +1,182 @@
+"""A cluster of processes on this machine that nobody else can use."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing.resource_tracker
+import os
+import signal
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import dask
+from distributed import LocalCluster, Nanny, Security
+from distributed.core import Status
+from distributed.utils import LoopRunner
+
+from .ending import unheard
+
+# Dask's profiler doubles the cost of small tasks, its malloc settings give every tile fresh pages from the system,
+# which costs a sixth of a pass, and five processes that look at their clocks every 20 ms take a tenth of a core.
+# Tasks are stolen once a second, most of a pass. A worker that is away when 15 s have passed since it was lost an
+# earlier time would never be started again. The web servers of scheduler and workers know no passwords.
+_SETTINGS = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "500ms",
+    "distributed.scheduler.work-stealing-interval": "50ms",
+    "distributed.deploy.lost-worker-timeout": "10 minutes",
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 2**26,
+    "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 2**25,
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+}
+_LOOPBACK = "127.0.0.1"
+_STARTS = 5
+_KILL_SECONDS = 5
+
+
+class _Nanny(Nanny):  # type: ignore[misc]
+    """A nanny whose worker may die while it starts."""
+
+    over = False
+    """Whether no worker is wanted any more."""
+
+    async def instantiate(self) -> Status:
+        """Start the worker, again if it was killed meanwhile; later deaths are Dask's own affair."""
+        status = Status.failed
+        for _ in range(_STARTS):
+            if self.over:
+                break
+            status = await super().instantiate()
+            if status == Status.running or self.status not in (Status.init, Status.starting):
+                break
+        return status
+
+
+@contextmanager
+def local_cluster(n_workers: int, memory_limit: int) -> Iterator[LocalCluster]:
+    """Start workers, one thread each, for the length of a block.
+
+    Everything listens on the loopback device only, and to nobody without a certificate that is made for this cluster
+    and kept in memory: whoever can talk to a scheduler can run code as its owner. When the block fails or is
+    interrupted, workers are killed instead of waited for.
+
+    Parameters
+    ----------
+    n_workers
+        Processes.
+    memory_limit
+        Bytes that each of them may take.
+
+    Yields
+    ------
+    The cluster.
+    """
+    with dask.config.set(_SETTINGS), _loop() as loop:
+        cluster = _scheduler(memory_limit, loop)
+        try:
+            _start(cluster, n_workers)
+            yield cluster
+        except BaseException:
+            _kill(cluster)
+            raise
+        finally:
+            cluster.close()
+
+
+def _scheduler(memory_limit: int, loop: Any) -> LocalCluster:
+    """A cluster that has no workers yet."""
+    return LocalCluster(
+        n_workers=0,
+        threads_per_worker=1,
+        processes=True,
+        worker_class=_Nanny,
+        host=_LOOPBACK,
+        security=Security.temporary(),
+        dashboard_address=f"{_LOOPBACK}:0",
+        scheduler_kwargs={"dashboard": False},
+        local_directory=_scratch(),
+        memory_limit=memory_limit,
+        silence_logs=logging.CRITICAL,  # a failed task is told once, by the command
+        loop=loop,
+    )
+
+
+@contextmanager
+def _loop() -> Iterator[Any]:
+    """A thread for Dask from which neither Ctrl-C nor SIGHUP reaches the processes that are started there."""
+    with unheard():
+        _start_tracker()  # which makes this thread hear again
+    with unheard():
+        runner = LoopRunner()
+        runner.start()
+    try:
+        yield runner.loop
+    finally:
+        runner.stop()
+
+
+def _start_tracker() -> None:
+    """Start the process that clears away semaphores; it complains of them wherever a run ends in a hurry."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        multiprocessing.resource_tracker.ensure_running()
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def _start(cluster: LocalCluster, n_workers: int) -> None:
+    """Start the workers; those that fail are started again, a few times."""
+    for _ in range(n_workers):
+        cluster.worker_spec.update(cluster.new_worker_spec())
+    for attempt in range(_STARTS):
+        try:
+            cluster.sync(cluster._correct_state)
+            return
+        except Exception:
+            if attempt == _STARTS - 1:
+                raise
+        for name, nanny in list(cluster.workers.items()):
+            if nanny.status != Status.running:
+                del cluster.workers[name]
+
+
+def _kill(cluster: LocalCluster) -> None:
+    """Kill all workers, also those that are being started, and let no nanny start them again."""
+    nannies = list(cluster._created)
+    for nanny in nannies:
+        nanny.over = True
+    until = time.monotonic() + _KILL_SECONDS
+    while time.monotonic() < until:
+        for pid in filter(None, (nanny.pid for nanny in nannies)):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if not any(nanny.status in (Status.init, Status.starting) for nanny in nannies):
+            break
+        time.sleep(0.02)
+
+
+def _scratch() -> str:
+    """A folder for what workers spill, which nobody else can read or take the place of.
+
+    Dask's own is shared by all users. It clears away what killed workers left, so the place is the same every time.
+    """
+    base = dask.config.get("temporary-directory", None) or tempfile.gettempdir()
+    folder = Path(base) / f"manifold-observer-{os.getuid()}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+    if own and stat.S_IMODE(found.st_mode) == 0o700:
+        return str(folder)
+    return tempfile.mkdtemp(prefix="manifold-observer-", dir=base)

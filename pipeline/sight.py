@@ -1,0 +1,83 @@
+"""Whether all workers see the files of a run; that they see only some is told by nothing that they compute."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from . import census
+
+_TOKEN = "token"
+
+
+def check_files(inputs: Sequence[str | os.PathLike[str]], folder: str | os.PathLike[str] | None = None) -> None:
+    """Refuse workers of the session's cluster that do not see the inputs, or do not share the folder of the output.
+
+    Without a cluster there is nothing to refuse.
+
+    Parameters
+    ----------
+    inputs
+        Files and folders that workers will read.
+    folder
+        Where workers will write; a folder with a token is made there for a moment.
+
+    Raises
+    ------
+    ConnectionError
+        Names the worker and the path.
+
+    Examples
+    --------
+    >>> check_files(["day.wav"], ".")  # without a cluster
+    """
+    client = _client()
+    if client is None:
+        return
+    from .lost import LostClusterError  # noqa: PLC0415 - distributed starts slowly
+    from .workers import ask  # noqa: PLC0415
+
+    files = {path: census.looks(path) for path in map(os.path.abspath, inputs)}
+    with _token(folder) as token:
+        for number, worker in enumerate(sorted(client.nthreads())):
+            (unseen,) = ask(client, "seen", files, token, str(number), workers=[worker]).values()
+            if unseen is None and token is not None and not Path(token, str(number)).exists():
+                unseen = f"{folder} (what it writes there does not appear here)"
+            if unseen is not None:
+                raise LostClusterError(
+                    f"cluster: all workers must see the same files; {worker} does not see {unseen}. Put them on a "
+                    "file system that all machines share under one path, or take --cluster local."
+                )
+
+
+def _client() -> Any:
+    """The session's client, None without one; distributed is not imported for it."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import default_client  # noqa: PLC0415
+
+    try:
+        return default_client()
+    except ValueError:
+        return None
+
+
+@contextmanager
+def _token(folder: str | os.PathLike[str] | None) -> Iterator[str | None]:
+    """A folder with a file that tells it from all others, for a moment; None in no folder."""
+    if folder is None:
+        yield None
+        return
+    token = Path(folder).absolute() / f".manifold-observer-{uuid4().hex}"
+    token.mkdir()
+    try:
+        (token / _TOKEN).touch()
+        yield str(token)
+    finally:
+        shutil.rmtree(token, ignore_errors=True)

@@ -1,0 +1,151 @@
+"""Who computes: workers are looked at before anything is sent to them, and watched for as long as a run lasts."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from distributed import Client, WorkerPlugin
+
+from . import census
+from .lost import LostClusterError, no_workers, patience
+
+# A worker answers within this while it computes; one that does not has been stopped or cut off.
+_ANSWER_SECONDS = 60
+_WATCH_SECONDS = 1.0
+
+
+class GuardedClient(Client):  # type: ignore[misc]
+    """A client that takes no number from a cluster in which something is wrong.
+
+    ``trouble`` says what. A worker that joined unfit has told of it before anything that it computed gets here.
+    """
+
+    trouble: str | None = None
+
+    async def _gather(self, *arguments: Any, **options: Any) -> Any:
+        values = await super()._gather(*arguments, **options)
+        if self.trouble is not None:
+            raise LostClusterError(self.trouble)
+        return values
+
+
+class _Guest(WorkerPlugin):  # type: ignore[misc]
+    """Travels as text: what arrives is :func:`census.guest`."""
+
+    def __init__(self, name: str, client: str, here: Mapping[str, Any]) -> None:
+        self._call = _as_text("guest", name, client, dict(here))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return eval, (self._call,)
+
+
+@contextmanager
+def guarded(client: GuardedClient, address: str) -> Iterator[None]:
+    """Keep the workers fit for the length of a block, those that join meanwhile too, and leave no trace on them.
+
+    Workers get one BLAS thread a thread. Where none is left, or one joins that runs something else, the client's
+    ``trouble`` says so.
+    """
+    name = f"manifold-observer-{uuid4().hex}"
+    client.subscribe_topic(name, lambda event: _unfit(client, event[1]))
+    watching = asyncio.run_coroutine_threadsafe(_watch(client, address), client.loop.asyncio_loop)
+    try:
+        client.register_plugin(_Guest(name, client.id, _here()), name=name)
+        yield
+    finally:
+        watching.cancel()
+        if client.status == "running":
+            with suppress(Exception):  # the cluster may go at any moment, and takes the plugin with it
+                client.sync(_in_time, client.unregister_worker_plugin, name, callback_timeout=10)
+
+
+def check_workers(client: Client, address: str) -> None:
+    """Refuse a cluster without workers, or with some that run something else than this process.
+
+    Raises
+    ------
+    LostClusterError
+        Names the worker and the difference.
+    """
+    try:
+        # A task, so that a cluster which grows with its work gets its first worker.
+        client.submit(int, pure=False).result(timeout=patience())
+    except TimeoutError:
+        raise no_workers(address) from None
+    for worker, answer in sorted(ask(client, "describe").items()):
+        reason, worth = (f"no answer ({answer!r})", None) if isinstance(answer, Exception) else _compared(answer)
+        if reason is not None:
+            raise LostClusterError(_unfit_sentence(worker, reason))
+        if worth is not None:
+            warnings.warn(
+                f"cluster: worker {worker} has {worth}. Last digits may depend on who computes.", stacklevel=2
+            )
+
+
+async def _watch(client: GuardedClient, address: str) -> None:
+    """Note when no worker, or no scheduler, has been there for too long, and free who waits for them."""
+    missing = 0.0
+    while missing < patience():
+        await asyncio.sleep(_WATCH_SECONDS)
+        before = asyncio.get_running_loop().time()
+        there: Any = None
+        with suppress(OSError, TimeoutError):
+            there = await asyncio.wait_for(client.scheduler.ncores(workers=None), _ANSWER_SECONDS)
+        taken = asyncio.get_running_loop().time() - before + _WATCH_SECONDS
+        missing = 0.0 if there else missing + taken
+    client.trouble = str(no_workers(address)) if there == {} else f"cluster: the scheduler at {address} is gone"
+    await client.close()
+
+
+def _unfit(client: GuardedClient, told: Mapping[str, str]) -> None:
+    """A worker says that it should not have a part in this run."""
+    client.trouble = _unfit_sentence(told["worker"], told["reason"])
+
+
+def _unfit_sentence(worker: str, reason: str) -> str:
+    """What is wrong with a worker, and what to do."""
+    return (
+        f"cluster: workers must run what this process runs; {worker} has {reason}. Install the same there and start "
+        "that worker again; where it is this machine's, give the command again"
+    )
+
+
+@cache
+def _here() -> Mapping[str, Any]:
+    """What this process runs."""
+    return census.describe()
+
+
+def _compared(answer: dict[str, Any]) -> tuple[str | None, str | None]:
+    """A worker beside this process."""
+    return census.differences(dict(_here()), answer)
+
+
+def ask(client: Client, function: str, *arguments: Any, workers: list[str] | None = None) -> dict[str, Any]:
+    """What a function of :mod:`census` gives on every worker, or the exceptions that came instead."""
+    run = {"workers": workers, "on_error": "return"}
+    asked = client.sync(_in_time, client.run, eval, _as_text(function, *arguments), **run, callback_timeout=None)
+    return dict(asked)
+
+
+async def _in_time(function: Any, *arguments: Any, **options: Any) -> Any:
+    """What a client's function gives within the client's loop."""
+    return await asyncio.wait_for(function(*arguments, **options), _ANSWER_SECONDS)
+
+
+@cache
+def _text() -> str:
+    """The file that workers are sent."""
+    return Path(census.__file__).read_text(encoding="utf-8")
+
+
+def _as_text(function: str, *arguments: Any) -> str:
+    """An expression that calls a function of :mod:`census` wherever it is evaluated; arguments are plain values."""
+    return f"(exec({_text()!r}, space := {{'__name__': 'census'}}), space[{function!r}](*{arguments!r}))[1]"

@@ -1,0 +1,101 @@
+"""The page on TLS: its commands make certificates, and a scheduler and a worker that only their holders can use."""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+README = (Path(__file__).parents[2] / "deploy" / "README.md").read_text(encoding="utf-8")
+SCRIPTS = Path(sysconfig.get_path("scripts"))
+WAIT = 120
+SECTION = README.partition("## With TLS")[2]
+MAKE, EXPORT, START = re.findall(r"```bash\n(.*?)```", SECTION, re.DOTALL)
+pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="the page makes certificates with openssl")
+OPTIONS = ("--features", "identity", "--n-modes", "2")
+
+
+def shell(commands, folder, **options):
+    return subprocess.run(
+        ["bash", "-ec", commands], cwd=folder, capture_output=True, text=True, timeout=WAIT, check=True, **options
+    ).stdout
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder with certificates as the page makes them, and the environment that it asks for."""
+    folder = tmp_path_factory.mktemp("tls")
+    shell(MAKE, folder)
+    listed = shell(f"{EXPORT}\nenv", folder)
+    return folder, os.environ | dict(line.split("=", 1) for line in listed.splitlines() if line.startswith("DASK_"))
+
+
+@pytest.fixture(scope="module")
+def secured(made):
+    """Address of a scheduler with a worker, started by the commands of the page with other numbers."""
+    folder, environment = made
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    lines = START.replace("10.0.0.1:8786", f"127.0.0.1:{port}").replace("10.0.0.1", "127.0.0.1")
+    lines = lines.replace("8786", str(port)).replace(":8787", ":0").replace("--nworkers 8", "--nworkers 1")
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder, "env": environment}
+    started = []
+    try:
+        for line in lines.splitlines()[:2]:
+            command, *rest = line.split()
+            assert command == "dask"
+            started.append(
+                subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_" + rest[0], *rest[1:]], **streams)
+            )
+        yield f"tls://127.0.0.1:{port}"
+    finally:
+        for process in started:
+            process.terminate()
+        for process in started:
+            process.wait(timeout=WAIT)
+
+
+def command(folder, environment, address, out="out.zarr"):
+    words = [sys.executable, "-m", "manifold_observer.pipeline.entry", "run", "a.npy", out, *OPTIONS]
+    options = {"cwd": folder, "env": environment, "capture_output": True, "text": True, "timeout": WAIT}
+    return subprocess.run([*words, "--cluster", address], check=False, **options)
+
+
+def test_page__its_holders_can_use_the_cluster_and_nobody_else(made, secured):
+    folder, environment = made
+    np.save(folder / "a.npy", np.random.default_rng(0).normal(size=(80, 3)).cumsum(axis=0))
+    done = command(folder, environment, secured)
+    assert done.returncode == 0, done.stderr
+    assert (folder / "out.zarr").is_dir()
+    plain = command(folder, dict(os.environ), secured, "other.zarr")
+    assert plain.returncode == 1
+    assert "got none in distributed.comm.tls.ca-file, client.cert, client.key" in plain.stderr
+    assert "DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT" in plain.stderr
+    assert plain.stderr.count("\n") == 1
+
+
+def test_page__certificates_of_another_authority_are_refused(made, secured, tmp_path):
+    folder, environment = made
+    shell(MAKE, tmp_path)
+    np.save(tmp_path / "a.npy", np.zeros((80, 3)))
+    strange = {name: value.replace(str(folder), str(tmp_path)) for name, value in environment.items()}
+    refused = command(tmp_path, strange, secured)
+    assert refused.returncode == 1
+    assert refused.stderr.startswith(f"Error: cluster: no scheduler answers at {secured} (")
+    assert refused.stderr.count("\n") == 1
+
+
+def test_page__yaml_has_the_same_settings(made):
+    yaml = pytest.importorskip("yaml")
+    (block,) = re.findall(r"```yaml\n(.*?)```", SECTION, re.DOTALL)
+    tls = yaml.safe_load(block)["distributed"]["comm"]["tls"]
+    named = {re.sub(r"^DASK_DISTRIBUTED__COMM__TLS__", "", name) for name in made[1] if "__TLS__" in name}
+    flat = {"CA_FILE"} | {f"{role}__{part}".upper() for role in ("scheduler", "worker", "client") for part in tls[role]}
+    assert named == flat
+    assert "ca-file" in tls
