@@ -28,7 +28,8 @@ from . import piecefile
 from .graph import Progress, as_done, one_blas_thread, silent, task
 from .ownership import check_folder, claim, is_partial, remove_files
 from .piecefile import DamagedError
-from .store import alone, check_parent
+from .placement import check_parent
+from .store import alone
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
