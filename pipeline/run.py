@@ -26,6 +26,7 @@ from .progress import Stages
 from .recording import clock, open_recording
 from .smoother import smooth
 from .store import check_place, is_complete, open_group, start, write_group, writing
+from .units import alike, units_of
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ def run(
     stages = stages or Stages()
     with writing(out, recordings, overwrite=overwrite) as folder:
         with stages("features"):
-            opened = [open_recording(path, **config.open_options) for path in recordings]
+            opened = alike([open_recording(path, **config.open_options) for path in recordings], "run")
             frames = _features(opened, config)
             frames.attrs["sources"] = [str(path) for path in recordings]
             start(folder, {**_origin(recordings, opened, frames, config), **_plain(config.flat())})
@@ -189,7 +190,7 @@ def forecast(recordings: Sequence[Path], config: RunConfig) -> Plan:
     >>> forecast([path], RunConfig("identity")).n_frames
     300
     """
-    opened = [open_recording(path, **config.open_options) for path in recordings]
+    opened = alike([open_recording(path, **config.open_options) for path in recordings], "run")
     return plan(_features(opened, config), **config.embed_options)
 
 
@@ -202,8 +203,7 @@ def check(recordings: Sequence[Path], out: Path, config: RunConfig, *, overwrite
         A recording cannot be opened, or the output cannot be put where it shall be.
     """
     check_place(out, recordings, overwrite)
-    for path in recordings:
-        open_recording(path, **config.open_options)
+    alike([open_recording(path, **config.open_options) for path in recordings], "run")
 
 
 def analyse(
@@ -355,6 +355,7 @@ def _origin(
         "sources": [str(path) for path in recordings],
         "source_paths": [str(path.resolve()) for path in recordings],
         "source_samples": [recording.sizes["time"] for recording in opened],
+        "source_units": next((units for units in map(units_of, opened) if units), "unknown"),
         "end_time": shift + float(clock(last).at(np.array([last.sizes["time"] - 1]))[0]),
         "settings": config.to_json(),
     }

@@ -42,7 +42,7 @@ def attempt(path):
     resource.setrlimit(resource.RLIMIT_AS, (mapped + SPARE_BYTES,) * 2)
     try:
         answer = opened(path)
-    except BaseException as error:  # noqa: BLE001 - whatever it is, it is the answer
+    except BaseException as error:
         answer = {"error": type(error).__name__, "text": str(error)}
     used = resource.getrusage(resource.RUSAGE_SELF)
     answer["mebibytes"] = (used.ru_maxrss - before) / 1024

@@ -1,4 +1,4 @@
-"""A file from somebody else runs no code, reads no other file, takes no memory and no time: one sentence says why not."""
+"""A file from somebody else runs no code, reads no other file, takes no memory and no time."""
 
 import json
 import os
@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 pytest.importorskip("h5py")
