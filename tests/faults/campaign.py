@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -88,11 +88,11 @@ class Campaign:
     def child(self, job: Callable[[], Any], fault: Fault | None = None) -> Ended:
         return in_child(job, self.place.watched, fault)
 
-    def command(self, *, again: bool, read: bool = False) -> Callable[[], Any]:
+    def command(self, *, again: bool, read: bool = False, seed: int = 0) -> Callable[[], Any]:
         """The command as a job, and OUT read after it."""
 
         def job() -> Any:
-            scenarios.settle()
+            scenarios.settle(seed)
             scenarios.use_temporary(self.place.temporary)
             scenarios.by_command_line(lambda: self.scenario.command(self.place.parent, again))
             return self.scenario.read(self.place.parent / self.scenario.out) if read else None
@@ -104,19 +104,21 @@ class Campaign:
     def run(self, case: Case) -> None:
         """Run under the faults, look at what is there, run again, and look again."""
         self.restore()
-        for fault in case.faults:
-            ended = self.child(self.command(again=self.is_new()), fault)
+        kept: list[str] = []
+        for seed, fault in enumerate(case.faults):
+            ended = self.child(self.command(again=self.is_new(), seed=seed), fault)
             self.ends[ended.how] += 1
             hit = f"{ended.calls[fault.number - 1]}" if ended.hit else "not reached"
             at = f"{self.name}, call {fault.number} of {len(self.known.calls)} ({hit}), {fault.kind}"
             broken = manners(ended, fault if ended.hit else None) + self.user_files(self.known) + self._whole(ended)
             broken += [] if KINDS[fault.kind].kills else self._temporary(fault)
+            kept += self._kept(ended.said)
             self.violations += [f"{at}: {sentence}" for sentence in broken]
         if self._untouched():
             return  # the run to come is the undisturbed one
-        again = self.child(self.command(again=self.is_new(), read=True))
+        again = self.child(self.command(again=self.is_new(), read=True, seed=len(case.faults)))
         broken = self._repaired(again) + self.user_files(self.known)
-        broken += self._leftovers(self.known, clean=not self.scenario.scratch)
+        broken += self._leftovers(self.known, kept, clean=not self.scenario.scratch)
         self.violations += [f"{at}; run again ({case}): {sentence}" for sentence in broken]
 
     def look_between(self, number: int) -> None:
@@ -124,7 +126,8 @@ class Campaign:
         seen = []
         for fault in (Fault("kill-after", number), Fault("kill-before", number + 1)):
             self.restore()
-            self.ends[self.child(self.command(again=False), fault).how] += 1
+            ended = self.child(self.command(again=False), fault)
+            self.ends[ended.how] += 1
             seen.append(folders.outline(self.place.watched))
         if seen[0] != seen[1]:
             what = sorted(seen[0] ^ seen[1])[0]
@@ -204,11 +207,21 @@ class Campaign:
         left = [] if stuck else sorted(folders.content(self.place.temporary))
         return [f"left in the temporary folder: {left[0]}"] if left else []
 
-    def _leftovers(self, known: Known, *, clean: bool) -> list[str]:
+    def _kept(self, said: str) -> list[str]:
+        """Work folder of a finished result of which the user was told that it is kept; it must be whole."""
+        told = re.search(r"kept at (\S+)/result\b", said)
+        if told is None:
+            return []
+        ended = self.child(lambda: scenarios.read_result(Path(told[1]) / "result"))
+        if ended.how != "done":
+            self.violations.append(f"{self.name}: {told[1]} is kept, but cannot be read: {short(ended.said)}")
+        return [str(Path(told[1]).relative_to(self.place.parent))]
+
+    def _leftovers(self, known: Known, kept: Sequence[str] = (), *, clean: bool) -> list[str]:
         """Nothing in the folder beside the user's files and OUT, nothing in OUT that does not belong there."""
         expected = {*known.user, self.scenario.out, *(f"{self.scenario.out}/{path}" for path in known.after)}
         found = folders.content(self.place.parent)
-        left = sorted(set(found) - expected)
+        left = [path for path in sorted(set(found) - expected) if not path.startswith((*kept, "//"))]
         left += [f"temporary/{path}" for path in folders.content(self.place.temporary)] if clean else []
         return [f"left behind: {left[0]}" + (f" (and {len(left) - 1} more)" if left[1:] else "")] if left else []
 

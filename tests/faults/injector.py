@@ -96,11 +96,12 @@ def compiled(folder: Path) -> Path:
 
 
 def environment(library: Path) -> dict[str, str]:
-    """Environment of a process that the injector is loaded into; one thread, so that it can fork."""
+    """Environment of a process that the injector is loaded into; one thread, so that it can fork; one order of sets."""
     tests = str(Path(__file__).parents[1])
     paths = os.pathsep.join([tests, *filter(None, [os.environ.get("PYTHONPATH")])])
     threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    return {**os.environ, **threads, "LD_PRELOAD": str(library), "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
+    settled = {**threads, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**os.environ, **settled, "LD_PRELOAD": str(library), "PYTHONPATH": paths}
 
 
 class _Entry(ctypes.Structure):
