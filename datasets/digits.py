@@ -15,9 +15,10 @@ _DECIMAL = {
     ".": re.compile(r"\s*[+-]?(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?\s*"),
 }
 _GROUPED = {mark: re.compile(rf"\s*[+-]?[1-9]\d{{0,2}}(?:{re.escape(mark)}\d{{3}})+\s*") for mark in ",. '"}
+# Whole numbers of which the groups are certain, with the other mark before a fraction.
 _GROUPED_PARTS = {
-    mark: re.compile(rf"\s*[+-]?\d{{1,3}}(?:{re.escape(mark)}\d{{3}})+(?:[.,]\d*)?(?:[eE][+-]?\d+)?\s*")
-    for mark in ",. '"
+    mark: re.compile(rf"\s*[+-]?\d{{1,3}}(?:{re.escape(mark)}\d{{3}})+(?:[{fraction}]\d*)?(?:[eE][+-]?\d+)?\s*")
+    for mark, fraction in {",": ".", ".": ",", " ": ".,", "'": ".,"}.items()
 }
 _BARE = re.compile(r"\s*[+-]?[1-9]\d{0,2}\s*")
 THOUSANDS = (",", ".", " ", "'")
@@ -125,8 +126,10 @@ def find_decimal(cells: Sequence[str], thousands: str | None = None) -> str:
     >>> find_decimal(["time", "0,5"]), find_decimal(["0.5", "1,234"]), find_decimal(["1.234,5"], ".")
     (',', '.', ',')
     """
-    if thousands is not None:
+    if thousands in (",", "."):
         return "," if thousands == "." else "."
+    if thousands is not None:
+        cells = [cell.translate(_SPELT).strip().replace(thousands, "") for cell in cells]
     has_comma = any(map(_DECIMAL[","].fullmatch, cells))
     return "," if has_comma and not any(map(_DECIMAL["."].fullmatch, cells)) else "."
 

@@ -18,6 +18,7 @@ import click
 import numpy as np
 
 from .ending import Ending, Interrupted
+from .ordinary import check_ordinary
 from .progress import Stages, pieces_bar
 
 if TYPE_CHECKING:
@@ -86,8 +87,9 @@ def _load_config(context: click.Context, _: click.Parameter, path: Path | None) 
     if path is None:
         return
     try:
+        check_ordinary(path, "--config")
         values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise click.BadParameter(f"{path} is no TOML: {error}.") from None
     known = {
         spelling.removeprefix("--"): parameter.name
@@ -202,6 +204,14 @@ _JOB_OPTIONS = (
     click.option("--floor", type=float, help="Smallest level for log_rms."),
     click.option("--sampling-rate", type=float, help="Samples a second, for files that do not say."),
     click.option("--variable", help="Variable of the file that is the recording."),
+    click.option(
+        "--channels-first/--channels-last",
+        default=None,
+        help="Whether .npy files are (channel, time) [default: refuse].",
+    ),
+    click.option("--decimal", help="Decimal mark of CSV tables [default: as it is found]."),
+    click.option("--thousands", help="What groups digits by three in CSV tables [default: nothing]."),
+    click.option("--engine", help="xarray engine, for files of other formats."),
     click.option("--n-modes", type=int, help="Coordinates [default: up to the spectral gap]."),
     click.option("--window", type=int, default=21, show_default=True, help="Frames of a local covariance."),
     click.option("--rank", type=int, help="Most eigenvalues of a local covariance to keep [default: all]."),
@@ -296,7 +306,7 @@ def _config(options: dict[str, Any], observe: dict[str, Any], smooth: bool = Fal
     return RunConfig(
         options.pop("features"),
         feature_options=_pop(options, "frame", "hop", "bins", "floor"),
-        open_options=_pop(options, "sampling_rate", "variable"),
+        open_options=_pop(options, "sampling_rate", "variable", "channels_first", "decimal", "thousands", "engine"),
         observe_options=observe,
         embed_options=options,
         smooth=smooth,

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from .cuts import frame_runs
 from .features import FEATURES
 from .manifest import check_whole
-from .pieces import Lay, Piece, Place, checked_clock, gaps_of, joined, segments_from, times_of
+from .pieces import Lay, Piece, Place, checked_clock, gaps_of, joined, segments_from, times_of, without_holes
 from .recording import GAP_PERIODS, open_recording
 from .run import RunConfig, read_embedding
 from .store import open_group
+from .units import UNKNOWN, in_units
 
 # What every observer needs of an embedding, read once.
 _SMALL = ("lift", "feature_mean", "rate")
@@ -44,6 +45,8 @@ class Learnt:
     """Of the features, with lengths in samples and the edges that were used."""
     end_time: float
     """Time of the last of their samples."""
+    units: str | None
+    """Of their values, where they are known."""
     fingerprint: str
     """Of the settings and numbers that the stream depends on."""
 
@@ -108,9 +111,10 @@ def learnt_from(result: Path, *, clip: bool = False) -> Learnt:
     carry = open_group(result, "state")["carry"].load()
     sources = list(zip(map(Path, root["source_paths"]), root["source_samples"], strict=True))
     options = _feature_options(config, labels) | ({"outside": "clip"} if clip else {})
+    units = None if root.get("source_units", "unknown") in UNKNOWN else str(root["source_units"])
     numbers = [*(embedding[name] for name in _SMALL), carry]
     mark = hashlib.sha256(root["settings"].encode() + b"".join(x.values.tobytes() for x in numbers)).hexdigest()
-    return Learnt(result, config, embedding, carry, labels, sources, options, float(root["end_time"]), mark)
+    return Learnt(result, config, embedding, carry, labels, sources, options, float(root["end_time"]), units, mark)
 
 
 def _feature_options(config: RunConfig, frames: xr.DataArray) -> dict[str, Any]:
@@ -197,7 +201,7 @@ def laid(
     pieces: list[Piece] = []
     lay, used = position.lay, position.named - len(position.places)
     for number, path in enumerate(paths[used:], used):
-        recording = _opened(path, learnt, notice)
+        recording = _opened(path, learnt, notice, growing=number == len(paths) - 1)
         if recording is None:
             break
         ticks = checked_clock(path, recording, learnt.period)
@@ -214,7 +218,22 @@ def laid(
     if len(pieces) < len(position.places):
         return [], position
     named = used + len(pieces)
+    if notice is not None:
+        pieces = _without_holes(pieces, min(position.next_sample, position.after), notice)
     return pieces, replace(position, lay=lay, named=named, names=_names(paths[:named]))
+
+
+def _without_holes(pieces: Sequence[Piece], begin: int, notice: Notice) -> list[Piece]:
+    """What is NaN does not end a stream that is followed: it is left out, as if the clock had a gap there."""
+    whole = [without_holes(piece, begin) for piece in pieces]
+    for piece in whole:
+        if piece.holes:
+            source, first = piece.recording.attrs["source"], piece.holes[0][0] - piece.place.first
+            notice(
+                f"left out: {source} holds NaN or infinite values from sample {first} on; frames begin anew after "
+                "them, in a new segment"
+            )
+    return whole
 
 
 def next_frames(learnt: Learnt, position: Position, pieces: Sequence[Piece], stop: int) -> tuple[Samples, int]:
@@ -291,10 +310,10 @@ def _after_source(learnt: Learnt, position: Position, piece: Piece) -> Position:
     return replace(position, next_sample=last + learnt.hop, after=last + learnt.frame)
 
 
-def _opened(path: Path, learnt: Learnt, notice: Notice | None) -> xr.DataArray | None:
-    """Open a piece as the result's recordings were; None where it has to be waited for."""
+def _opened(path: Path, learnt: Learnt, notice: Notice | None, *, growing: bool) -> xr.DataArray | None:
+    """Open a piece as the result's recordings were, in their units; None where it has to be waited for."""
     try:
-        recording = open_recording(path, **learnt.config.open_options)
+        recording = open_recording(path, **learnt.config.open_options, growing=growing)
     except (OSError, ValueError) as error:
         if notice is None:
             raise
@@ -307,7 +326,7 @@ def _opened(path: Path, learnt: Learnt, notice: Notice | None) -> xr.DataArray |
             f"extend: recordings must have the channels of the result, {', '.join(learnt.channels)}; got other ones "
             f"in {path}. Choose a recording of the same sensors."
         )
-    return recording
+    return in_units(recording, learnt.units, "extend")
 
 
 def _check_length(path: Path, known: int, samples: int, *, last: bool) -> None:

@@ -248,9 +248,8 @@ def _covariance_digest(rows: Table) -> bytes | None:
     """Digest of given covariances, the same for any chunks."""
     if rows.covariance is None:
         return None
-    given = rows._replace(data=rows.covariance)
     spans = blocks(rows.n_frames, max(1, ROWS_BYTES // (8 * rows.n_features**2)))
-    return b"".join(compute([task(_digest, rows_of(given, span)) for span in spans]))
+    return b"".join(compute([task(_digest, rows_of(rows.covariance, span)) for span in spans]))
 
 
 def _digest(values: NDArray[Any]) -> bytes:

@@ -42,11 +42,12 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Piece:
-    """One recording of a stream, open and in its place."""
+    """One recording of a stream, open and in its place; ``holes`` are spans of the stream that are left out."""
 
     recording: xr.DataArray
     ticks: Clock
     place: Place
+    holes: tuple[Span, ...] = ()
 
     @property
     def stop(self) -> int:
@@ -65,9 +66,10 @@ class Piece:
         return times + self.place.shift
 
     def gaps(self) -> list[int]:
-        """Samples that begin a new segment."""
-        inner = [self.place.first + start for start, _ in self.ticks.segments if start > 0]
-        return [self.place.first, *inner] if self.place.parted else inner
+        """Samples that begin a new segment, or a hole."""
+        inner = {self.place.first + start for start, _ in self.ticks.segments if start > 0}
+        inner |= {bound for hole in self.holes for bound in hole}
+        return sorted(inner | {self.place.first} if self.place.parted else inner)
 
 
 @dataclass(frozen=True)
@@ -179,8 +181,36 @@ def times_of(pieces: Sequence[Piece], samples: NDArray[np.int64]) -> NDArray[np.
     return np.concatenate([piece.times(part) for piece, part in zip(pieces, parts, strict=True)])
 
 
+def without_holes(piece: Piece, begin: int) -> Piece:
+    """The piece with what is NaN or infinite from a sample of the stream on as holes; this reads it.
+
+    Parameters
+    ----------
+    piece
+        One piece.
+    begin
+        Sample of the stream before which all is used already.
+
+    Examples
+    --------
+    >>> values = np.array([[1.0], [np.nan], [np.inf], [2.0]])
+    >>> recording = xr.DataArray(values, dims=("time", "channel"))
+    >>> piece = Piece(recording, clock(recording), Place(10, 4, 0.0, 0, told=False, parted=False))
+    >>> without_holes(piece, 0).holes
+    ((11, 13),)
+    """
+    first = max(begin, piece.place.first)
+    samples = piece.recording.isel(time=slice(first - piece.place.first, None))
+    if samples.dtype.kind != "f" or not samples.sizes["time"]:
+        return piece
+    bad = np.asarray(~np.isfinite(samples.data).all(axis=1))
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], bad, [False]]))) + first
+    starts, stops = edges[::2].tolist(), edges[1::2].tolist()
+    return replace(piece, holes=tuple(zip(starts, stops, strict=True)))
+
+
 def segments_from(pieces: Sequence[Piece], begin: int, stop: int) -> list[Span]:
-    """Spans without a gap from one sample of the stream to another, counted from the first of the two.
+    """Spans without a gap from one sample of the stream to another, counted from the first of the two; no holes.
 
     Examples
     --------
@@ -189,8 +219,16 @@ def segments_from(pieces: Sequence[Piece], begin: int, stop: int) -> list[Span]:
     >>> segments_from([piece], 11, 14)
     [(0, 2), (2, 3)]
     """
-    cuts = [gap - begin for piece in pieces for gap in piece.gaps() if begin < gap < stop]
-    return list(zip([0, *cuts], [*cuts, stop - begin], strict=True))
+    cuts = sorted({gap - begin for gap in gaps_of(pieces) if begin < gap < stop})
+    spans = list(zip([0, *cuts], [*cuts, stop - begin], strict=True))
+    holes = [hole for piece in pieces for hole in piece.holes]
+    if not holes:
+        return spans
+    starts, ends = np.array(holes).T
+    firsts = np.array([begin + a for a, _ in spans])
+    last = np.searchsorted(starts, firsts, side="right") - 1
+    inside = (last >= 0) & (firsts < ends[last])
+    return [span for span, left_out in zip(spans, inside, strict=True) if not left_out]
 
 
 def gaps_of(pieces: Iterable[Piece]) -> list[int]:
@@ -200,15 +238,16 @@ def gaps_of(pieces: Iterable[Piece]) -> list[int]:
 
 def joined(pieces: Sequence[Piece], begin: int, stop: int, period: float) -> xr.DataArray:
     """The samples of a stream from one to another as one lazy recording without a clock, gaps marked."""
+    spans = segments_from(pieces, begin, stop)
     parts = []
     for piece in pieces:
-        a, b = max(begin, piece.place.first), min(stop, piece.stop)
-        if a < b:
-            samples = piece.recording.isel(time=slice(a - piece.place.first, b - piece.place.first))
-            parts.append((samples if samples.chunks else samples.chunk()).data)
-    segment = np.zeros(stop - begin, np.int64)
-    for number, (a, b) in enumerate(segments_from(pieces, begin, stop)):
-        segment[a:b] = number
+        # Without holes all spans meet: one slice a piece, however many gaps.
+        for start, end in spans if any(each.holes for each in pieces) else [(0, stop - begin)]:
+            a, b = max(begin + start, piece.place.first), min(begin + end, piece.stop)
+            if a < b:
+                samples = piece.recording.isel(time=slice(a - piece.place.first, b - piece.place.first))
+                parts.append((samples if samples.chunks else samples.chunk()).data)
+    segment = np.repeat(np.arange(len(spans)), [b - a for a, b in spans])
     first = pieces[0].recording
     coords = {"channel": first["channel"]} if "channel" in first.coords else {}
     attrs = {**first.attrs, "sampling_rate": 1 / period}

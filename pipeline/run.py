@@ -29,6 +29,7 @@ from .recording import clock, open_recording
 from .sight import check_files
 from .smoother import smooth
 from .store import check_space, open_group, passes_beside, start, write_group, writing
+from .units import alike, units_of
 from .workfolder import sweep
 
 
@@ -151,7 +152,7 @@ def run(
     with writing(out, recordings, overwrite=overwrite) as folder, _passes_named(passes_beside(folder)) as passes:
         check_files(recordings, folder)
         with stages("features"):
-            opened = [open_recording(path, **config.open_options) for path in recordings]
+            opened = alike([open_recording(path, **config.open_options) for path in recordings], "run")
             frames = _features(opened, config)
             frames.attrs["sources"] = [str(path) for path in recordings]
             start(folder, {**_origin(recordings, opened, frames, config), **_plain(config.flat())})
@@ -193,7 +194,7 @@ def forecast(recordings: Sequence[Path], config: RunConfig) -> Plan:
     300
     """
     check_files(recordings)
-    opened = [open_recording(path, **config.open_options) for path in recordings]
+    opened = alike([open_recording(path, **config.open_options) for path in recordings], "run")
     return plan(_features(opened, config), **config.embed_options)
 
 
@@ -207,8 +208,7 @@ def check(recordings: Sequence[Path], out: Path, config: RunConfig, *, overwrite
     """
     sweep(placed(out).parent, recordings)
     check_place(out, recordings, overwrite)
-    for path in recordings:
-        open_recording(path, **config.open_options)
+    alike([open_recording(path, **config.open_options) for path in recordings], "run")
 
 
 def analyse(
@@ -351,6 +351,7 @@ def _origin(
         "sources": [str(path) for path in recordings],
         "source_paths": [str(path.resolve()) for path in recordings],
         "source_samples": [recording.sizes["time"] for recording in opened],
+        "source_units": next((units for units in map(units_of, opened) if units), "unknown"),
         "end_time": shift + float(clock(last).at(np.array([last.sizes["time"] - 1]))[0]),
         "settings": config.to_json(),
     }

@@ -89,7 +89,7 @@ def scan_zarr(root: Path) -> dict[str, Stored]:
 
 
 def _array_of(root: Path, folder: Path, name: str) -> dict[str, Any]:
-    """The array that a document describes, checked, consolidated ones too; empty where it describes none."""
+    """The array that a document describes, empty where it describes none; all that it names are checked."""
     document = _document(root, folder, name)
     table = document if name == ".zmetadata" else document.get("consolidated_metadata")
     entries = table.get("metadata") if isinstance(table, dict) else None

@@ -183,3 +183,41 @@ def test_open__reads_fortran_big_endian_and_refuses_pickle():
     np.testing.assert_array_equal(recording.values, np.load(path))
     with pytest.raises(ValueError, match="never unpickled"):
         xr.open_dataset(AWKWARD / "npy_object_array_pickle.npy")
+
+
+@pytest.mark.parametrize("shape", [(64, 200_000), (2, 5000), (1, 300), (8, 100)])
+def test_open__asks_about_what_looks_like_channels_first(tmp_path, shape):
+    values = np.arange(np.prod(shape)).reshape(shape)
+    np.save(tmp_path / "a.npy", values)
+    with pytest.raises(
+        ValueError, match=r"looks like \(channel, time\): give channels_first=True \(--channels-first\)"
+    ):
+        xr.open_dataset(tmp_path / "a.npy")
+    turned = xr.open_dataset(tmp_path / "a.npy", channels_first=True)["recording"]
+    np.testing.assert_array_equal(turned[:50].values, values.T[:50])
+    believed = xr.open_dataset(tmp_path / "a.npy", channels_first=False)["recording"]
+    np.testing.assert_array_equal(believed[:, :50].values, values[:, :50])
+
+
+@pytest.mark.parametrize("shape", [(200, 513), (100, 64), (1, 64), (30, 100)])
+def test_open__believes_a_shape_that_can_be(tmp_path, shape):
+    np.save(tmp_path / "a.npy", np.zeros(shape))
+    assert xr.open_dataset(tmp_path / "a.npy")["recording"].shape == shape
+
+
+@pytest.mark.parametrize("other", [np.zeros((5, 2)), np.zeros((9, 3)), np.zeros((10, 2), "f4"), np.zeros(3)])
+def test_array__refuses_another_file_in_its_place(tmp_path, other):
+    np.save(tmp_path / "a.npy", np.ones((10, 2)))
+    recording = xr.open_dataset(tmp_path / "a.npy", cache=False)["recording"]
+    np.save(tmp_path / "a.npy", other)
+    with pytest.raises(
+        ValueError, match=r"a\.npy must keep its shape \(10, 2\) and dtype float64 while it is read; got"
+    ):
+        recording.values  # noqa: B018
+
+
+def test_array__may_grow(tmp_path):
+    np.save(tmp_path / "a.npy", np.ones((10, 2)))
+    recording = xr.open_dataset(tmp_path / "a.npy", cache=False)["recording"]
+    np.save(tmp_path / "a.npy", np.vstack([np.ones((10, 2)), np.zeros((5, 2))]))
+    np.testing.assert_array_equal(recording.values, np.ones((10, 2)))

@@ -34,7 +34,7 @@ def sound(path, seconds=2.0, seed=0):
 
 def table(path):
     rows = np.column_stack([np.arange(80) * 0.5, walk()])
-    path.write_text("time,x,y,z\n" + "\n".join(",".join(f"{cell:.6f}" for cell in row) for row in rows))
+    path.write_text("time,x,y,z\n" + "\n".join(",".join(f"{cell:.6f}" for cell in row) for row in rows) + "\n")
     return path
 
 

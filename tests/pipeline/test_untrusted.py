@@ -1,4 +1,4 @@
-"""A file from somebody else runs no code, reads no other file, takes no memory and no time: one sentence says why not."""
+"""A file from somebody else runs no code, reads no other file, takes no memory and no time."""
 
 import json
 import os
