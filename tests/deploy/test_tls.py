@@ -63,8 +63,8 @@ def secured(made):
 
 def command(folder, environment, address, out="out.zarr"):
     words = [sys.executable, "-m", "manifold_observer.pipeline.entry", "run", "a.npy", out, *OPTIONS]
-    options = {"cwd": folder, "env": environment, "capture_output": True, "text": True, "timeout": WAIT, "check": False}
-    return subprocess.run([*words, "--cluster", address], **options)
+    options = {"cwd": folder, "env": environment, "capture_output": True, "text": True, "timeout": WAIT}
+    return subprocess.run([*words, "--cluster", address], check=False, **options)
 
 
 def test_page__its_holders_can_use_the_cluster_and_nobody_else(made, secured):
