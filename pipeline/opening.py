@@ -100,7 +100,7 @@ def in_chunks(path: Path, dataset: xr.Dataset, stored: Mapping[str, Stored], *, 
         else:
             lazy[name] = _chunked(mark, name, variable)
     series = {name: lazy.pop(name) for name in used if name in dataset.data_vars}
-    return dataset.assign(series).assign_coords({**short, **lazy})
+    return dataset.assign(series).assign_coords(short).assign_coords(xr.Coordinates(lazy, indexes={}))
 
 
 def _own_options(path: Path, engine: str, options: Mapping[str, Any]) -> dict[str, Any]:
