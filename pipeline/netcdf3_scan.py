@@ -119,7 +119,8 @@ def _header(file: BinaryIO) -> tuple[int, list[Variable3]]:
         sizes = [dims[number] for number in numbers]
         records = bool(sizes) and sizes[0] == 0
         n_bytes = math.prod(sizes[records:]) * itemsize
-        if claimed not in (n_bytes, -(-n_bytes // 4) * 4) and n_bytes < _WRAPS:
+        empty = records and not n_records and not claimed
+        if not empty and claimed not in (n_bytes, -(-n_bytes // 4) * 4) and n_bytes < _WRAPS:
             raise _DamagedError(f"{claimed} bytes for variable {name!r}, whose dimensions make {n_bytes}")
         variables.append(Variable3(name, tuple(sizes[records:]), itemsize, begin, records))
     return n_records, variables

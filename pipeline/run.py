@@ -27,6 +27,7 @@ from .recording import clock, open_recording
 from .smoother import smooth
 from .store import check_place, is_complete, open_group, start, write_group, writing
 from .units import alike, units_of
+from .zarr_scan import check_harmless
 
 
 @dataclass(frozen=True)
@@ -293,6 +294,8 @@ def check_result(out: Path) -> None:
     """Refuse a place where there is no complete result."""
     if not out.exists():
         raise FileNotFoundError(f"open_result: {out} does not exist. Check the path.")
+    if out.is_dir():
+        check_harmless(out)
     if not is_complete(out):
         raise ValueError(f"open_result: {out} is no result, or was not finished. Run the same command again.")
 
