@@ -68,10 +68,9 @@ class Campaign:
             before_read = self._needed(self.child(lambda: scenario.read(out)), "reading the earlier result")
         user = {path: what for path, what in folders.content(place.parent).items() if not self._in_out(path)}
         ended = self.child(self.command(again=False))
+        self._needed(ended, "the undisturbed run")
         read = self._needed(self.child(lambda: scenario.read(out)), "reading the undisturbed result")
         known = Known(user, before, before_read, folders.content(out), read, ended.calls)
-        if ended.how == "failed":
-            self.violations.append(f"{self.name}, undisturbed: failed: {short(ended.said)}")
         for sentence in manners(ended) + self.user_files(known) + self._leftovers(known, clean=True):
             self.violations.append(f"{self.name}, undisturbed: {sentence}")
         return known

@@ -7,18 +7,19 @@ import hashlib
 import json
 import os
 import random
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
+import click
 import dask
 import numpy as np
 import xarray as xr
 import zarr
 
-from manifold_observer.pipeline import cli, demo, run, stream
+from manifold_observer.pipeline import cli, demo, placement, run, stream
 from manifold_observer.pipeline.progress import Stages
 from manifold_observer.pipeline.reproduction import Claim, Experiment, Piece, reproduce
 
@@ -47,7 +48,8 @@ class Scenario:
 
 def by_command_line(job: Callable[[], object]) -> None:
     """Run a job as the command line does: errors end in one sentence and an exit code."""
-    cli.cli = SimpleNamespace(main=lambda **_: job())
+    cli.cli = click.Command("job", callback=job)
+    sys.argv = ["manifold-observer"]
     cli.main()
 
 
@@ -58,6 +60,7 @@ def settle(seed: int = 0) -> None:
     temporary files must not come again.
     """
     os.urandom = random.Random(seed).randbytes
+    placement._WAITING_AT_ONCE = 1  # files that are pushed to the disk
     dask.config.set(scheduler="synchronous")
     zarr.config.set({"async.concurrency": 1, "threading.max_workers": 1})
 
