@@ -289,6 +289,7 @@ _OBSERVER_OPTIONS = (
     ),
     click.option("--smooth", is_flag=True, help="Also estimate every state from all frames, into /smoothed."),
 )
+_READING = ("channels_first", "decimal", "thousands", "engine")
 _OBSERVE = ("gamma", "gain", "rates", "step", "substeps", "initial")
 
 
@@ -303,10 +304,11 @@ def _config(options: dict[str, Any], observe: dict[str, Any], smooth: bool = Fal
     """Options of the command line as settings of a run."""
     from .run import RunConfig  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
+    reading = {name: value for name, value in _pop(options, *_READING).items() if value is not None}
     return RunConfig(
         options.pop("features"),
         feature_options=_pop(options, "frame", "hop", "bins", "floor"),
-        open_options=_pop(options, "sampling_rate", "variable", "channels_first", "decimal", "thousands", "engine"),
+        open_options=_pop(options, "sampling_rate", "variable") | reading,
         observe_options=observe,
         embed_options=options,
         smooth=smooth,

@@ -214,7 +214,7 @@ def landmark_spans(n_frames: int, n_features: int) -> list[Span]:
     Examples
     --------
     >>> len(landmark_spans(1000, 30)), len(landmark_spans(1_000_000, 30)), len(landmark_spans(1_000_000, 10_000))
-    (16, 245, 2386)
+    (16, 245, 2387)
     """
     return blocks(n_frames, landmark_rows(n_frames, n_features))
 

@@ -427,7 +427,7 @@ def task_memory(frames: xr.DataArray) -> Memory | None:
     --------
     >>> recording = xr.DataArray(np.zeros((100, 2)), dims=("time", "channel"))
     >>> task_memory(log_rms(recording, frame=10)).task
-    8160
+    9760
     >>> task_memory(log_rms(recording, frame=10, floor=1.0).compute()) is None
     True
     """

@@ -18,6 +18,8 @@ from typing import Any
 import zarr
 import zarr.errors
 
+from .zarr_scan import check_harmless
+
 MARK = "manifold_observer"
 _METADATA = "zarr.json"
 # An attribute, since Zarr warns of files that it does not know. xarray hides those that begin with _nc.
@@ -76,6 +78,8 @@ def check_whole(who: str, out: Path, groups: Sequence[str] | None = None) -> dic
     """
     if not out.exists():
         raise FileNotFoundError(f"{who}: {out} does not exist. Check the path.")
+    if out.is_dir():
+        check_harmless(out)
     root = _root(out)
     attrs = attributes(out)
     if not attrs.get("complete"):

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 _TYPE_BYTES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 4, 6: 8}
+# A variable's own count of bytes does not hold more.
+_WRAPS = 2**32 - 4
 _MOST_ITEMS, _MOST_BYTES, _MOST_DIMS = 100_000, 2**24, 32
 
 
@@ -69,6 +71,10 @@ def check_netcdf3(path: Path) -> None:
     expected = max((_end(variable, variables, n_records) for variable in variables), default=0)
     if expected > held:
         raise _unreadable(path, f"it must be {expected} bytes long for its header; got {held} (the file was cut short)")
+    stride = _stride(variables)
+    if any(variable.records for variable in variables) and held - expected >= max(stride, 4):
+        got = f"{held}, room for {(held - expected) // max(stride, 1)} records more (its writer was stopped)"
+        raise _unreadable(path, f"it must be {expected} bytes long for its {n_records} records; got {got}")
 
 
 def _unreadable(path: Path, why: str) -> ValueError:
@@ -81,10 +87,14 @@ def _end(variable: Variable3, variables: list[Variable3], n_records: int) -> int
     own = math.prod(variable.shape) * variable.itemsize
     if not variable.records:
         return variable.begin + own
+    return variable.begin + (n_records - 1) * _stride(variables) + own if n_records else variable.begin
+
+
+def _stride(variables: list[Variable3]) -> int:
+    """Bytes from one record to the next."""
     together = [math.prod(other.shape) * other.itemsize for other in variables if other.records]
     # One variable alone is not padded.
-    stride = together[0] if len(together) == 1 else sum(-(-size // 4) * 4 for size in together)
-    return variable.begin + (n_records - 1) * stride + own if n_records else 0
+    return together[0] if len(together) == 1 else sum(-(-size // 4) * 4 for size in together)
 
 
 def _header(file: BinaryIO) -> tuple[int, list[Variable3]]:
@@ -104,10 +114,14 @@ def _header(file: BinaryIO) -> tuple[int, list[Variable3]]:
             raise _DamagedError(f"variable {name!r} along dimension {max(numbers)} of {len(dims)}")
         _skip_attributes(file)
         itemsize = _itemsize(_integer(file))
-        _integer(file)  # its own count of bytes, which wraps in large files
+        claimed = _integer(file)
         begin = _integer(file, 8 if wide else 4)
         sizes = [dims[number] for number in numbers]
         records = bool(sizes) and sizes[0] == 0
+        n_bytes = math.prod(sizes[records:]) * itemsize
+        empty = records and not n_records and not claimed
+        if not empty and claimed not in (n_bytes, -(-n_bytes // 4) * 4) and n_bytes < _WRAPS:
+            raise _DamagedError(f"{claimed} bytes for variable {name!r}, whose dimensions make {n_bytes}")
         variables.append(Variable3(name, tuple(sizes[records:]), itemsize, begin, records))
     return n_records, variables
 

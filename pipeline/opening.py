@@ -100,7 +100,7 @@ def guarded(path: Path, dataset: xr.Dataset, stored: Mapping[str, Stored], *, qu
             lazy[name] = _watched(mark, name, variable)
     series = {name: lazy.pop(name) for name in used if name in dataset.data_vars}
     lazy = {name: variable.chunk(_preferred(variable)) for name, variable in lazy.items()}
-    return dataset.assign(series).assign_coords({**short, **lazy})
+    return dataset.assign(series).assign_coords(short).assign_coords(xr.Coordinates(lazy, indexes={}))
 
 
 def _own_options(path: Path, engine: str, options: Mapping[str, Any]) -> dict[str, Any]:
