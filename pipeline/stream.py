@@ -27,7 +27,7 @@ from .progress import Stages
 from .run import store_frames
 from .sight import check_files
 from .store import alone, is_complete, open_group, start, write_group, writing
-from .workfolder import is_work_folder
+from .workfolder import is_work_folder, sweep
 
 _PART = re.compile(r"\d{6}\.zarr")
 
@@ -349,6 +349,7 @@ def _check_out(out: Path, inputs: Sequence[Path]) -> None:
             raise ValueError(
                 f"extend: OUT must not be the result or a recording, or lie within; got {out} and {source}."
             )
+    sweep(out, [Path(source) for source in inputs])
     foreign = os.path.lexists(out) and (not out.is_dir() or any(not _ours(path) for path in out.iterdir()))
     if foreign:
         raise ValueError(

@@ -69,6 +69,13 @@ class Work:
         """Whether the result has come to its place, so that nothing here is needed any more."""
         return (self.folder / _FINISHED).exists() and not is_folder(self.result) and not self.kept
 
+    @property
+    def bare(self) -> bool:
+        """Whether nothing lies here but what a run says of itself."""
+        with suppress(OSError):
+            return set(os.listdir(self.folder)) <= {_MARK, _RUNNING, _FINISHED}
+        return False
+
     def finish(self) -> None:
         """Say that all that is left to do is to put the result in its place."""
         self._say(_FINISHED)
@@ -145,7 +152,7 @@ def left_behind(parent: Path, name: str, own: Work) -> Iterator[list[Work]]:
 
 
 def sweep(parent: Path, inputs: Sequence[Path] = ()) -> None:
-    """Remove what runs left that were killed when their result was in its place, to whatever name beside.
+    """Remove what runs left that were killed at their very beginning or end, to whatever name beside.
 
     Parameters
     ----------
@@ -158,9 +165,11 @@ def sweep(parent: Path, inputs: Sequence[Path] = ()) -> None:
         if is_work_folder(path) and not any(path.resolve() in source.resolve().parents for source in inputs):
             work = _taken(path)
             if work is not None:
-                if work.spent:
+                if work.spent or work.bare:
                     remove(work)
                 os.close(work.handle)
+    for path, name in _unmarked(parent):
+        _clear_unmarked(path, name)
 
 
 def work_folders(parent: Path, name: str) -> list[Path]:
@@ -210,7 +219,8 @@ def remove(work: Work) -> None:
 def _begin(parent: Path, name: str) -> Work:
     """Make a work folder that is held from the moment on in which it bears its mark."""
     try:
-        _clear_unmarked(parent, name)
+        for path, its_name in _unmarked(parent, name):
+            _clear_unmarked(path, its_name)
         while True:
             folder = parent / _folder_name(name, secrets.token_hex(4))
             if (work := _made(folder, name)) is not None:
@@ -232,7 +242,7 @@ def _made(folder: Path, name: str) -> Work | None:
     try:
         handle = os.open(folder / _MARK, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.write(handle, json.dumps(_mark(folder, name)).encode())
+        _write(handle, _mark(folder, name))
         if os.path.samestat(os.fstat(handle), os.stat(folder / _MARK)):
             return Work(folder, handle)
     except (FileNotFoundError, BlockingIOError):
@@ -245,14 +255,21 @@ def _made(folder: Path, name: str) -> Work | None:
     return None
 
 
-def _mark(folder: Path, name: str) -> dict[str, str]:
+def _mark(folder: Path, name: str) -> bytes:
     """What a mark says: whose it is, and for those who look into it, what for."""
-    return {
+    mark = {
         "token": _NAME.sub(r"\2\3", folder.name),
         "name": name,
         "out": str(folder.parent / name),
         "manifold_observer": version("manifold-observer"),
     }
+    return json.dumps(mark).encode()
+
+
+def _write(handle: int, content: bytes) -> None:
+    """Write all of it: a disk that fills up takes a part without an error."""
+    while content:
+        content = content[os.write(handle, content) :]
 
 
 def _unmake(folder: Path) -> None:
@@ -307,18 +324,28 @@ def _taken(path: Path) -> Work | None:
     return None
 
 
-def _clear_unmarked(parent: Path, name: str) -> None:
-    """Remove folders of runs that were killed before they had marked them: there is nothing in these."""
+def _clear_unmarked(path: Path, name: str) -> None:
+    """Remove a folder of a run that was killed before it had marked it, or when only the mark was left: it is empty."""
+    with suppress(OSError):
+        if (begun := _taken(path)) is not None:
+            whole = _mark(path, name)
+            if os.listdir(path) == [_MARK] and whole.startswith(os.pread(begun.handle, len(whole) + 1, 0)):
+                (path / _MARK).unlink()
+            os.close(begun.handle)
+        path.rmdir()  # which refuses a folder that is not empty
+
+
+def _unmarked(parent: Path, *names: str) -> Iterator[tuple[Path, str]]:
+    """Folders named like ours whose mark is missing or was not written to its end, and the name of their output.
+
+    Outputs whose name was shortened there are found only where they are among the given names.
+    """
     for path in _named(parent):
         named = _NAME.fullmatch(path.name)
-        if named is None or path.name != _folder_name(name, named[2]) or _read_mark(path):
-            continue
-        with suppress(OSError):
-            if (empty := _taken(path)) is not None:
-                if not os.fstat(empty.handle).st_size:
-                    (path / _MARK).unlink()
-                os.close(empty.handle)
-            path.rmdir()  # which refuses a folder that is not empty
+        for name in (named[1], *names) if named is not None and not _read_mark(path) else ():
+            if named is not None and path.name == _folder_name(name, named[2]):
+                yield path, name
+                break
 
 
 def _named(parent: Path) -> list[Path]:
