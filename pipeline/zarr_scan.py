@@ -249,7 +249,9 @@ def _count(root: Path, folder: Path, counts: list[int]) -> tuple[int, int]:
                     if key.count("/") < len(counts) + 1 and _CHUNK.fullmatch(key):
                         waiting.append((entry.path, key + "/"))
                     continue
-                size = _checked_entry(root, Path(entry.path), entry.stat(follow_symlinks=False))
+                found = entry.stat(follow_symlinks=False)
+                plain = stat.S_ISREG(found.st_mode)
+                size = found.st_size if plain else _checked_entry(root, Path(entry.path), found)
                 n_files += 1
                 if _within(key, counts):
                     n_stored, n_bytes = n_stored + 1, n_bytes + size
@@ -261,12 +263,12 @@ def _count(root: Path, folder: Path, counts: list[int]) -> tuple[int, int]:
 
 def _within(key: str, counts: list[int]) -> bool:
     """Whether a file name is that of a chunk of the array."""
-    if not _CHUNK.fullmatch(key):
-        return False
-    numbers = [int(part) for part in re.split("[./]", key) if part != "c"]
+    parts = key.removeprefix("c").replace("/", ".").strip(".").split(".")
     if not counts:
-        return True
-    return len(numbers) == len(counts) and all(n < count for n, count in zip(numbers, counts, strict=True))
+        return key in ("c", "0")
+    if len(parts) != len(counts) or not all(map(str.isdecimal, parts)):
+        return False
+    return all(int(part) < count for part, count in zip(parts, counts, strict=True))
 
 
 def _folders(root: Path, folder: Path) -> list[Path]:
