@@ -66,8 +66,9 @@ class Damaged:
         """Damage files one by one in a fresh copy; what was done to which."""
         paths = self.files(state)
         pairs = [(path, how) for path in paths for how in DAMAGES]
-        for number in range(0, len(pairs), every):
-            path, how = pairs[(number + number // every) % len(pairs)]
+        step = max(1, min(every, len(pairs) // 6))
+        for number in range(0, len(pairs), step):
+            path, how = pairs[(number + number // step) % len(pairs)]
             folders.restored(state, self.campaign.place.parent)
             place = self.campaign.place.parent / path
             before = place.read_bytes()

@@ -19,8 +19,8 @@ pytestmark = [
 ]
 
 # Two processes at a time; in each, imports are paid once.
-GROUPS = ("run,overwrite,reproduce", "disk,extend,demo")
-QUICK = ("--sample", "4", "--last", "8", "--twice", "1", "--damage", "24")
+GROUPS = ("run,overwrite,extend", "disk,demo,reproduce")
+QUICK = ("--sample", "3", "--last", "8", "--twice", "1", "--between", "1", "--damage", "32")
 
 
 @pytest.fixture(scope="module")
