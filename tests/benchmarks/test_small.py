@@ -2,6 +2,8 @@
 
 import importlib
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -98,3 +100,27 @@ def test_sound_memory__peaks_are_within_the_plan():
     assert len(row["workers_gib"]) == 1
     assert row["measured_over_planned"] < 1.15
     assert row["caller_gib"] < 1.15 * row["planned_caller_gib"]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux") or shutil.which("gcc") is None, reason="compiles an injector")
+def test_faults__prints_a_table_and_finds_nothing():
+    # As a program: it bears the name of the package that it drives.
+    options = [
+        "--scenarios",
+        "reproduce",
+        "--sample",
+        "2",
+        "--last",
+        "1",
+        "--twice",
+        "0",
+        "--between",
+        "0",
+        "--damage",
+        "0",
+    ]
+    command = [sys.executable, str(Path(__file__).with_name("faults.py")), *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].startswith("| reproduce | ")
+    assert done.stdout.splitlines()[-1].endswith("| 0 |")
