@@ -388,7 +388,8 @@ def _read_and_compute(reading: Reading, runs: list[FrameRun], cut: _Cut) -> NDAr
 
 def _compute_runs(samples: NDArray[Any], runs: list[FrameRun], cut: _Cut) -> NDArray[np.float64]:
     """One task: the frames of some runs, whose samples begin with those of the first."""
-    samples, parts = aligned(samples), []
+    # Sums along the samples round by how they lie in memory, and that depends on the file and its chunks.
+    samples, parts = aligned(np.ascontiguousarray(samples)), []
     for run in runs:
         start, stop = run.samples(cut.length, cut.stride)
         first = runs[0].first_sample
