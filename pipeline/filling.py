@@ -51,7 +51,9 @@ def write_frames(folder: Path, frames: xr.DataArray, progress: Progress = silent
     """
     require_features(frames)
     lazy = frames.chunks is not None
-    stored = write_group(folder, _GROUP, frames.to_dataset(name=_GROUP), fill=not lazy)[_GROUP]
+    # Labels are small, but may be lazy too, as those of a simulation are: only the frames are filled in below.
+    labelled = frames.assign_coords({name: label.compute() for name, label in frames.coords.items() if label.chunks})
+    stored = write_group(folder, _GROUP, labelled.to_dataset(name=_GROUP), fill=not lazy)[_GROUP]
     if not lazy:
         progress("features", 1, 1)
         return stored

@@ -222,6 +222,13 @@ def test_write_frames__a_cluster_computes_every_run_once_and_has_few_in_hand(sto
 
 
 @pytest.mark.usefixtures("in_this_thread")
+def test_write_frames__stores_labels_that_are_lazy_too(places):
+    lazy = xr.Variable("frame", da.from_array(SECONDS, chunks=100))
+    frames = xr.DataArray(da.from_array(VALUES, chunks=(100, -1)), dims=("frame", "feature")).assign_coords(time=lazy)
+    assert_array_equal(filling.write_frames(places, frames)["time"], SECONDS)
+
+
+@pytest.mark.usefixtures("in_this_thread")
 def test_write_frames__errors_are_those_of_the_features(places):
     silent = xr.DataArray(np.zeros((100, 1)), dims=("time", "channel"))
     with pytest.raises(ValueError, match=r"log_rms: channel 0 is exactly zero .* at sample 0\. Give the smallest"):
