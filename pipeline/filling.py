@@ -15,8 +15,8 @@ from dask.delayed import Delayed
 from numpy.typing import NDArray
 
 from .cuts import Span
-from .features import require_features
 from .graph import Progress, on_cluster, silent, stream, task
+from .runs import require_features
 from .store import write_group
 
 _GROUP = "frames"

@@ -20,7 +20,6 @@ from .choice import choose_form
 from .config import EmbedConfig
 from .cuts import landmark_spans, panels, tile_size
 from .eigensolve import WIDTH, wanted_modes
-from .features import require_features, task_memory
 from .graph import compute, one_blas_thread, task
 from .memory import (
     EXACT_FRAMES,
@@ -37,6 +36,7 @@ from .memory import (
     tile_bytes,
     workers,
 )
+from .runs import require_features, task_memory
 from .ways import TOLERANCES
 
 # Frames that the calibration looks at.

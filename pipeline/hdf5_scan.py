@@ -17,6 +17,8 @@ _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 # deflate, shuffle, fletcher32, szip, nbit, scale-offset, and h5py's own lzf.
 _FILTERS = frozenset((1, 2, 3, 4, 5, 6, 32000))
 _MOST_OBJECTS, _DEEPEST, _MOST_ATTRIBUTES, _MOST_BYTES = 100_000, 32, 10_000, 2**22
+# Text of any length lies beside the arrays, and that of attributes is read, some times over, as the file is opened.
+_MOST_BESIDE = 2**26
 _UNFOLD = "Copy the data into one file: h5repack, or h5py's Group.copy(..., expand_external=True)"
 
 
@@ -76,7 +78,7 @@ def scan_hdf5(path: Path) -> dict[str, Stored]:
 def _walk(path: Path, file: Any, h5py: Any) -> dict[str, Stored]:
     """Visit every object once, without following what leads out of the file."""
     found: dict[str, Stored] = {}
-    waiting, seen = [(file, 0)], set()
+    waiting, seen, held = [(file, 0)], set(), 0
     _check_attributes(path, "/", file, h5py)
     while waiting:
         group, depth = waiting.pop()
@@ -100,8 +102,13 @@ def _walk(path: Path, file: Any, h5py: Any) -> dict[str, Stored]:
                 waiting.append((item, depth + 1))
             elif isinstance(item, h5py.Dataset):
                 array = _stored(path, whole, item)
+                held += item.id.get_storage_size()
                 if depth == 0:
                     found[name] = array
+    if path.stat().st_size - held > _MOST_BESIDE:
+        must = f"hold at most {_MOST_BESIDE} bytes beside the values of its arrays"
+        remedy = "Remove long attributes and texts, or copy the recording into a file of its own"
+        raise refusal(path, must, str(path.stat().st_size - held), remedy)
     return found
 
 
@@ -113,9 +120,8 @@ def _leads_out(path: Path, name: str, other: str) -> ValueError:
 def _check_attributes(path: Path, name: str, item: Any, h5py: Any) -> None:
     """Refuse attributes beyond all measure; all of them are read as the file is opened."""
     count = h5py.h5a.get_num_attrs(item.id)
-    largest = max(
-        (h5py.h5a.open(item.id, index=k).get_storage_size() for k in range(min(count, _MOST_ATTRIBUTES))), default=0
-    )
+    attributes = (h5py.h5a.open(item.id, index=k) for k in range(min(count, _MOST_ATTRIBUTES)))
+    largest = max((attribute.get_storage_size() for attribute in attributes), default=0)
     if count > _MOST_ATTRIBUTES or largest > _MOST_BYTES:
         must = f"have at most {_MOST_ATTRIBUTES} attributes of {_MOST_BYTES} bytes each"
         raise refusal(path, must, f"{count}, of up to {largest} bytes, at {name!r}", "Remove them")

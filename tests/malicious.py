@@ -294,6 +294,13 @@ def hdf5_label_of_a_gigabyte(folder):
     return folder / "a.nc"
 
 
+def hdf5_attribute_of_100_megabytes(folder):
+    path = _hdf5(folder, recording=((8,), {"data": np.arange(8.0)}))
+    with h5py.File(path, "r+") as file:
+        file["recording"].attrs["note"] = "x" * 10**8
+    return path
+
+
 def hdf5_groups_nested_deeply(folder):
     with h5py.File(folder / "a.nc", "w") as file:
         file["recording"] = np.arange(8.0)

@@ -31,7 +31,7 @@ AWKWARD = Path(__file__).parents[2] / "../shared/recordings/awkward"
         (b"CDF\x01", "classic NetCDF 3"),
         (b"0       subject", "an EDF recording"),
         (pickle.dumps([1, 2]), "a Python pickle"),
-        (gzip.compress(b"x"), "a gzip archive"),
+        (gzip.compress(b"x", mtime=0), "a gzip archive"),
         ("time,µV\r\n0,1\r\n".encode(), "text"),
         ("time,µV\r\n0,1\r\n".encode("cp1252"), "text"),
         ("time,x".encode("utf-16"), "text"),

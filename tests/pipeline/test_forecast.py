@@ -10,7 +10,7 @@ import xarray as xr
 from distributed import Client, LocalCluster
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline import features, forecast, memory
+from manifold_observer.pipeline import forecast, memory, runs
 from manifold_observer.pipeline.config import EmbedConfig
 from manifold_observer.pipeline.memory import Workers
 from strategies import smooth_motion
@@ -280,16 +280,16 @@ def test_plan__counts_the_features(tmp_path):
     recording = mo.open_recording(tmp_path / "wide.npy", sampling_rate=1000.0)
     small, large = (mo.log_rms(recording, frame=frame) for frame in (1000, 100_000 // 40))
     found = mo.plan(small, n_modes=2)
-    assert found.peak_worker_bytes >= features.task_memory(small).worker > features.task_memory(small).task
+    assert found.peak_worker_bytes >= runs.task_memory(small).worker > runs.task_memory(small).task
     # 131 frames of 1000 samples of 16 channels, read, framed and squared
-    assert features.task_memory(small).task == 16 * 131_000 * 16 + 32 * 131_000 * 16 + 8 * 131 * 16
-    assert features.task_memory(large).task == pytest.approx(features.task_memory(small).task, rel=0.05)
-    assert features.task_memory(small.compute()) is None
+    assert runs.task_memory(small).task == 16 * 131_000 * 16 + 32 * 131_000 * 16 + 8 * 131 * 16
+    assert runs.task_memory(large).task == pytest.approx(runs.task_memory(small).task, rel=0.05)
+    assert runs.task_memory(small.compute()) is None
 
 
 @pytest.mark.usefixtures("in_this_thread")
 def test_plan__refuses_features_that_do_not_fit(monkeypatch):
-    monkeypatch.setattr(features, "workers", lambda: Workers(1, 2**29))
+    monkeypatch.setattr(runs, "workers", lambda: Workers(1, 2**29))
     wide = xr.DataArray(np.zeros((100_000, 200)), dims=("time", "channel"))
     with pytest.raises(ValueError, match=r"log_rms: the peak memory of a worker .* Take shorter frames"):
         mo.plan(mo.log_rms(wide.chunk(), frame=30_000), window=3)

@@ -108,11 +108,11 @@ def test_workers__this_process_may_take_what_is_free_and_what_it_has(monkeypatch
 def test_connect__workers_share_what_they_are_given(monkeypatch):
     made = {}
 
-    def local_cluster(**options):
-        made.update(options)
+    def local_cluster(n_workers, memory_limit):
+        made.update(n_workers=n_workers, memory_limit=memory_limit)
         raise InterruptedError
 
-    monkeypatch.setattr("manifold_observer.pipeline.cluster.LocalCluster", local_cluster)
+    monkeypatch.setattr("manifold_observer.pipeline.cluster.local_cluster", local_cluster)
     monkeypatch.setattr(memory, "free_memory", lambda: 2**33)
     with pytest.raises(InterruptedError), connect(n_workers=2, memory=2**32):
         pass

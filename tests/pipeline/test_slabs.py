@@ -13,7 +13,8 @@ from distributed import Client
 from numpy.testing import assert_array_equal
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline import cuts, features, filling, graph, slabs, store
+from manifold_observer.pipeline import cuts, filling, graph, slabs, store
+from manifold_observer.pipeline import runs as runs_of_frames
 from manifold_observer.pipeline.memory import Workers
 from manifold_observer.pipeline.slabs import Reading, chunks_of, rows_of, source_of
 
@@ -143,7 +144,7 @@ def test_stored__large_chunks_are_decoded_once_for_the_slabs_that_lie_in_them(st
     np.testing.assert_allclose(frames.values, expected)
     assert decoded == [slice(0, N)]
     assert_array_equal(recording.values[5:700:3], source_of(recording.data)[5:700:3, :])
-    assert features.task_memory(frames).task >= 2 * VALUES.nbytes
+    assert runs_of_frames.task_memory(frames).task >= 2 * VALUES.nbytes
 
 
 def test_reading__is_small_to_send(stored):
@@ -183,9 +184,9 @@ def places(monkeypatch, tmp_path):
 def runs(monkeypatch):
     """Runs that were computed, in their order; they have 25 frames of two features."""
     monkeypatch.setattr(cuts, "FEATURE_TASK_BYTES", 4000)
-    computed, compute = [], features._compute_run
+    computed, compute = [], runs_of_frames._compute_run
     monkeypatch.setattr(
-        features,
+        runs_of_frames,
         "_compute_run",
         lambda samples, how, start, *cut: computed.append(start) or compute(samples, how, start, *cut),
     )
@@ -236,7 +237,7 @@ def test_write_frames__errors_are_those_of_the_features(places):
 
 @pytest.mark.usefixtures("no_compute")
 def test_write_frames__what_does_not_fit_is_refused_before_it_is_computed(places, monkeypatch):
-    monkeypatch.setattr(features, "workers", lambda: Workers(1, 2**29))
+    monkeypatch.setattr(runs_of_frames, "workers", lambda: Workers(1, 2**29))
     wide = xr.DataArray(da.zeros((20_000, 1000), chunks=(5000, -1)), dims=("time", "channel"))
     with pytest.raises(
         ValueError, match=r"log_rms: the peak memory of a worker .* Take shorter frames or fewer channels"

@@ -32,7 +32,14 @@ def learnt(tmp_path_factory, in_this_thread):
 def acting(*actions):
     """A wait that does the next thing, and asks to stop when there is none left."""
     left = list(actions)
-    return lambda _seconds: not left or bool(left.pop(0)())
+
+    def wait(_seconds):
+        if not left:
+            return True
+        left.pop(0)()
+        return False
+
+    return wait
 
 
 def append(path, text):
