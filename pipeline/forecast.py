@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from manifold_observer.tasks import calibrate, moments
+from manifold_observer.tasks import calibrate, geometry, moments
 from manifold_observer.tasks.covariance import DegenerateCovarianceError
 from manifold_observer.tasks.geometry import Metric
 from manifold_observer.tasks.panel import DIAGONAL_FRAMES
@@ -299,7 +299,7 @@ def _seconds(
     blocks = n * rates.block / there.number
     making = max(rates.fused - rates.stored, 0.5 * rates.fused)
     m = min(config.landmarks if method == "landmarks" else 1000, n)
-    strips = n * (m + 256) * making / there.number + 4e-10 * m**3
+    strips = n * (m + 256) * making * _apart(shape, m) / there.number + 4e-10 * m**3
     multiplied = fused_pairs * rates.fused if home == "recomputed" else pairs * rates.stored
     per_pass = _UNEVEN * multiplied / there.number
     algebra = passes * (passes + 3) * n * shape.width**2 * 4e-10
@@ -312,6 +312,16 @@ def _seconds(
         return overhead + exact
     route = 3 if config.landmark_route == "diffusion" else 1
     return overhead + route * (blocks + strips) + (exact if config.refine else 0.0)
+
+
+def _apart(shape: Shape, n_landmarks: int) -> float:
+    """How many times as long a pair takes with landmarks, whose windows share few rows, than within a tile."""
+    if shape.form != "window":
+        return 1.0
+    p, w = shape.n_axes, shape.window
+    rank = min(p, w - 1)
+    apart = geometry.sparse_cost(p, rank, w, min(w, shape.n_frames / n_landmarks))
+    return max(1.0, apart / geometry.cost("window", p, rank, w))
 
 
 def _reasons(shape: Shape, method: str, home: str, config: EmbedConfig, there: Workers) -> tuple[str, ...]:

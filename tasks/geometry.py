@@ -136,6 +136,20 @@ def cost(form: str, n_features: int, rank: int, window: int) -> int:
     return multiplications(form, n_features, rank, window) + reduced
 
 
+def sparse_cost(n_features: int, rank: int, window: int, rows: float) -> float:
+    """As :func:`cost`, in the window form with one side's frames far apart: ``rows`` rows of its halo for each.
+
+    Examples
+    --------
+    Landmarks whose windows share nothing, against frames that follow each other:
+
+    >>> round(sparse_cost(513, 20, 21, 21) / cost("window", 513, 20, 21), 1)
+    3.6
+    """
+    near = n_features + rank * window + 2 * rank * _REDUCTION
+    return near + min(rank * n_features, rows * n_features + kernel.BAND_COST * rank * (window + 1))
+
+
 def multiplications(form: str, n_features: int, rank: int, window: int) -> int:
     """Multiplications a pair of frames: quadratic 2 q, factor 2 p r, window p + 2 w r.
 

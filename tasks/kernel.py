@@ -32,8 +32,8 @@ _SHARED = 0.75
 _COLUMNS = 64
 # A block with more rows of its halo a frame than this has windows that share few rows, as landmarks do.
 _SPARSE = 2
-# Multiplications by a band of mixing matrices take the time of this many in a large product.
-_BAND_COST = 4
+BAND_COST = 4
+"""Multiplications by a band of mixing matrices take the time of this many in a large product."""
 GRAM_NUMBERS = 2**22
 """Numbers of a Gram tile that are made at a time for such a block."""
 
@@ -462,7 +462,7 @@ def _side_alone(rows: WindowBlock, frames: Array) -> Array:
 def _factors_are_less_work(rows: WindowBlock) -> bool:
     """Whether products of the factors with frames cost less than those of the halo, and then of the mixing matrices."""
     (n, r, window), p = rows.mixing.shape, rows.halo.shape[1]
-    return n * r * p < len(rows.halo) * p + _BAND_COST * n * r * (window + 1)
+    return n * r * p < len(rows.halo) * p + BAND_COST * n * r * (window + 1)
 
 
 def _add_floors(tile: Array, products: Array, rows: WindowBlock, columns: WindowBlock) -> None:

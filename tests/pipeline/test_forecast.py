@@ -293,3 +293,9 @@ def test_plan__refuses_features_that_do_not_fit(monkeypatch):
     wide = xr.DataArray(np.zeros((100_000, 200)), dims=("time", "channel"))
     with pytest.raises(ValueError, match=r"log_rms: the peak memory of a worker .* Take shorter frames"):
         mo.plan(mo.log_rms(wide.chunk(), frame=30_000), window=3)
+
+
+def test_seconds__landmarks_in_the_window_form_cost_more_a_pair_the_farther_they_are_apart():
+    ratios = [forecast._apart(shape(n, "window", p=128), 2000) for n in (2_000, 20_000, 40_000, 10**6)]
+    assert 1 <= ratios[0] < ratios[1] == ratios[2] == ratios[3] < 2
+    assert forecast._apart(shape(10**6, "factor"), 2000) == 1

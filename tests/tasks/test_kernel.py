@@ -196,7 +196,7 @@ def test_take__is_a_part_of_the_tile(monkeypatch, form, shared, ridge, chosen):
 
 @pytest.mark.parametrize("ridge", [0.0, 0.1])
 @pytest.mark.parametrize(
-    "way", [{"_SPARSE": np.inf}, {"_BAND_COST": 99}, {"_BAND_COST": -99}, {"_BAND_COST": -99, "GRAM_NUMBERS": 1}]
+    "way", [{"_SPARSE": np.inf}, {"BAND_COST": 99}, {"BAND_COST": -99}, {"BAND_COST": -99, "GRAM_NUMBERS": 1}]
 )
 def test_squared_distances__sparse_windows_give_the_same_by_factors_and_by_gram_tiles(monkeypatch, way, ridge):
     rng = np.random.default_rng(4)
