@@ -91,6 +91,8 @@ def _explained(client: GuardedClient, address: str) -> Iterator[None]:
         better = explained(error, client, address, client.trouble)
         if better is error:
             raise
+        for note in getattr(error, "__notes__", []):  # from where the same command resumes
+            better.add_note(note)
         raise better from error
 
 

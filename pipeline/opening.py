@@ -202,8 +202,8 @@ class Guarded(BackendArray):
 
     def _read(self, key: tuple[Any, ...]) -> np.ndarray[Any, np.dtype[Any]]:
         """Read through xarray, which decodes."""
-        first = key[0] if key else slice(None)
-        where = f" from {first.start or 0} on" if isinstance(first, slice) else ""
+        rows = range(self.shape[0])[key[0]] if key and isinstance(key[0], slice) else range(0)
+        where = f" in {rows[0]} .. {rows[-1]}" if rows else ""
         with _Named(self.mark.path, self.name, where):
             self.mark.check()
             return np.asarray(self.variable[key].values)

@@ -214,7 +214,7 @@ def test_damaged_chunk__is_named(tmp_path):
     chunk = chunk_files(store)[1]
     chunk.write_bytes(chunk.read_bytes()[:-100])
     recording = mo.open_recording(store)
-    with pytest.raises(ValueError, match=r"open_recording: .*a\.zarr: 'recording' from 100 on could not be read: "):
+    with pytest.raises(ValueError, match=r"open_recording: .*a\.zarr: 'recording' in 0 .. [0-9]+ could not be read: "):
         recording.values  # noqa: B018
 
 

@@ -94,7 +94,7 @@ def test_signals__say_after_which_pass_the_same_command_resumes(folder, number):
         os.killpg(process.pid, number)
         code, err, left = ended(process)
     assert (code, left) == (128 + number, [])
-    assert err.startswith("Error: interrupted; the same command resumes after pass ")
+    assert err.startswith("Error: interrupted. The same command resumes after pass ")
     assert err.count("\n") == 1
     assert not (folder / "out.zarr").exists()
     done = subprocess.run([SCRIPT, "run", "a.npy", "out.zarr", *OPTIONS], cwd=folder, timeout=WAIT, check=False)

@@ -272,7 +272,7 @@ def test_run__says_that_the_same_command_resumes_when_the_scheduler_has_gone(con
         killing.join()
     assert (code, out) == (1, "")
     assert err.splitlines()[-1].startswith(
-        f"Error: cluster: the scheduler at {dying.address} is gone; the same command"
+        f"Error: cluster: the scheduler at {dying.address} is gone. The same command"
     )
     assert "resumes after pass " in err
     assert "Traceback" not in err
