@@ -54,9 +54,9 @@ def eeg_eyes(folder: Path) -> Case:
         "eeg_eyes",
         recording_of(filtered, parts[0].rate, parts[0].names, lengths),
         "log_rms",
-        "log power at 8-30 Hz in frames of 1 s",
+        "log power at 8-30 Hz in frames of .5 s",
         {"closed": np.repeat([0, 1], lengths)},
-        frame="1s",
+        frame="500ms",
     )
 
 
@@ -69,10 +69,10 @@ def eeg_movement(folder: Path) -> Case:
         "eeg_movement",
         recording_of(_band(signals.values, (8, 30), signals.rate), signals.rate, signals.names),
         "log_rms",
-        "log power at 8-30 Hz in frames of 1 s",
+        "log power at 8-30 Hz in frames of .5 s",
         {"fist": labels_of(len(signals.values), signals.rate, events)},
         controls=["fist"],
-        frame="1s",
+        frame="500ms",
     )
 
 
@@ -107,7 +107,7 @@ def emg_gzip(folder: Path) -> Case:
 
 
 def _emg(path: Path) -> Case:
-    """A table of text, packed or not; the clock jitters by milliseconds about 1 kHz, which frames of 100 do not mind."""
+    """A table of text, packed or not; its clock of about 1 kHz jitters, so that a frame may hold a few ms more."""
     text = path.read_text() if path.is_file() else gzip.decompress(path.with_suffix(".txt.gz").read_bytes()).decode()
     rows = [line.split() for line in text.splitlines()[1:]]
     table = np.array([row for row in rows if len(row) == 10], dtype=np.float64)

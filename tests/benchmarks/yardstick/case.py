@@ -6,7 +6,9 @@ is per frame. Truths never enter the features.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,12 +43,14 @@ class Truth(NamedTuple):
 class Case(NamedTuple):
     """A recording, the frames that a user without labels would take, and the truths.
 
-    ``frames`` are the project's, with whatever its feature function does by default; ``plain`` the numbers of the
-    kind of feature itself, (frame, feature), for the rivals. ``kind``: counts, histogram, magnitude, log or sensor.
+    ``take`` makes frames of a recording, or of a part of it. ``frames`` are the project's, with whatever its feature
+    function does by default; ``plain`` the numbers of the kind of feature itself, (frame, feature), for the rivals.
+    ``kind``: counts, histogram, magnitude, log or sensor.
     """
 
     name: str
     recording: xr.DataArray
+    take: Callable[[xr.DataArray], xr.DataArray]
     frames: xr.DataArray
     plain: Array
     kind: str
@@ -69,12 +73,12 @@ def case(
     **options: Any,
 ) -> Case:
     """Make frames of a recording, and bring the truths from its samples to its frames."""
-    taken: Callable[..., xr.DataArray] = getattr(mo, feature)
-    frames = taken(recording, **options).isel(frame=slice(MOST_FRAMES)).compute()
+    take = partial(getattr(mo, feature), **options)
+    frames = take(recording).isel(frame=slice(MOST_FRAMES)).compute()
     centres = _centres(frames, recording)
     at_frames = {key: Truth(_frequent(values[centres]), key in controls) for key, values in truths.items()}
     plain = _plain(feature, recording.values, frames, centres)
-    return Case(name, recording, frames, plain, kind or KINDS[feature], why, at_frames)
+    return Case(name, recording, take, frames, plain, kind or KINDS[feature], why, at_frames)
 
 
 def recording_of(
@@ -108,9 +112,7 @@ def shuffled(known: Case, seed: int) -> Case:
     order = np.random.default_rng(seed).permutation(known.frames.sizes["frame"])
     frames = known.frames.copy(data=known.frames.values[order])
     truths = {key: Truth(truth.values, True) for key, truth in known.truths.items()}
-    return known._replace(
-        name=f"{known.name}_shuffled", frames=frames, plain=known.plain[order], truths=truths
-    )
+    return known._replace(name=f"{known.name}_shuffled", frames=frames, plain=known.plain[order], truths=truths)
 
 
 def segments(frames: xr.DataArray) -> list[slice]:
@@ -118,7 +120,7 @@ def segments(frames: xr.DataArray) -> list[slice]:
     n = frames.sizes["frame"]
     segment = frames["segment"].values if "segment" in frames.coords else np.zeros(n, int)
     bounds = [0, *(np.flatnonzero(np.diff(segment)) + 1), n]
-    return [slice(first, stop) for first, stop in zip(bounds, bounds[1:], strict=False)]
+    return [slice(first, stop) for first, stop in itertools.pairwise(bounds)]
 
 
 def _centres(frames: xr.DataArray, recording: xr.DataArray) -> Array:

@@ -6,7 +6,7 @@ seen all frames, unless they are streamed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -76,18 +76,20 @@ def _folds(known: Array) -> Iterator[tuple[Array, Array]]:
 
 def _score(estimate: Array, truth: Truth, folds: list[tuple[Array, Array]]) -> float:
     """All readings together against the truth."""
-    read: Callable[[Array, Array, Array], Array] = _read_classes if truth.is_class else _read_numbers
-    readings = [read(estimate[learn], truth.values[learn], estimate[held_out]) for learn, held_out in folds]
-    actual = np.concatenate([truth.values[held_out] for _, held_out in folds])
-    reading = np.concatenate(readings)
-    if not truth.is_class:
-        return _correlation(reading[:, 0], actual)
-    return float(np.mean([_balanced(column, actual) for column in reading.T]))
+    if truth.is_class:
+        readings = [_read_classes(estimate[learn], truth.values[learn], estimate[held]) for learn, held in folds]
+        actual = np.concatenate([truth.values[held] for _, held in folds])
+        return float(np.mean([_balanced(column, actual) for column in np.concatenate(readings).T]))
+    # From the mean of what was learnt: the means of the other blocks fall where the mean of a block rises, and an
+    # estimate that says nothing would be far below 0 wherever the truth is slow.
+    parts = [(learn, held, truth.values - truth.values[learn].mean()) for learn, held in folds]
+    readings = [_read_numbers(estimate[learn], apart[learn], estimate[held]) for learn, held, apart in parts]
+    return _correlation(np.concatenate(readings), np.concatenate([apart[held] for _, held, apart in parts]))
 
 
 def _read_numbers(estimate: Array, truth: Array, held_out: Array) -> Array:
     """Linear regression."""
-    weights, *_ = np.linalg.lstsq(_with_ones(estimate, estimate), truth[:, None], rcond=None)
+    weights, *_ = np.linalg.lstsq(_with_ones(estimate, estimate), truth, rcond=None)
     return _with_ones(held_out, estimate) @ weights
 
 
@@ -97,11 +99,15 @@ def _with_ones(estimate: Array, learnt: Array) -> Array:
 
 
 def _read_classes(estimate: Array, truth: Array, held_out: Array) -> Array:
-    """Vote of the nearest frames, one column a number of neighbours; the smaller class wins a tie."""
-    classes, number = np.unique(truth, return_inverse=True)
+    """Vote of the nearest frames, one column a number of neighbours; the smaller class wins a tie.
+
+    A vote counts by the rarity of its class: where a block takes most of a class away, the others would win everywhere,
+    and an estimate that says nothing would be read below chance.
+    """
+    classes, number, counts = np.unique(truth, return_inverse=True, return_counts=True)
     most = min(max(NEIGHBOURS), len(truth))
     _, nearest = KDTree(_scaled(estimate, estimate)).query(_scaled(held_out, estimate), k=np.arange(1, most + 1))
-    votes = np.eye(len(classes))[number[nearest]]
+    votes = (np.eye(len(classes)) / counts)[number[nearest]]
     return np.stack([classes[votes[:, :k].sum(axis=1).argmax(axis=1)] for k in NEIGHBOURS], axis=1)
 
 

@@ -118,7 +118,7 @@ def _precisions(centred: Array, spans: Spans, least: float) -> tuple[Array, Arra
 
 def _quadratic(centred: Array, axes: Array, weights: Array, floor: float) -> Array:
     """All distances by one product of precisions and of squares, p (p + 1) / 2 numbers a frame each."""
-    n, p = centred.shape
+    p = centred.shape[1]
     precision = np.einsum("nkp,nk,nkq->npq", axes, weights, axes, optimize=True) + floor * np.eye(p)
     row, column = np.triu_indices(p)
     packed = precision[:, row, column] * np.where(row == column, 1, 2)
@@ -169,17 +169,21 @@ def bases(known: Case, m: int, wanted: Sequence[str] = tuple(BASES)) -> dict[str
     spans = segments(known.frames)
     sets = {"raw": (known.plain, 0.0), "conditioned": (condition(known.plain, known.kind), _RIDGE)}
     return {
-        f"{base} {label}": BASES[base](features, spans, min(m, features.shape[1]), ridge)
+        f"{base} {label}": BASES[base](features, spans, m, ridge)
         for base in wanted
         for label, (features, ridge) in sets.items()
     }
 
 
-def smoothings(name: str, estimate: Array, spans: Spans, own: Array | None) -> Iterator[tuple[str, Array]]:
-    """One estimate in all its forms: every pole of the grid, the observer's own, and averages of diffusion maps."""
+def smoothings(name: str, estimate: Array, spans: Spans) -> Iterator[tuple[str, Array]]:
+    """One estimate with every pole of the grid; averages too of diffusion maps."""
     for pole in GRID:
         yield f"{name} pole {pole}", smoothed(estimate, spans, pole)
-    if own is not None:
-        yield f"{name} alike", smoothed(estimate, spans, np.resize(own, estimate.shape[1]))
     for width in WIDTHS if name.startswith("dm") else ():
         yield f"{name} mean {width}", averaged(estimate, spans, width)
+
+
+def alike(estimate: Array, spans: Spans, poles: Array) -> Array:
+    """Smoothed column by column like the modes of an observer; further columns like its last one."""
+    m = estimate.shape[1]
+    return smoothed(estimate, spans, np.append(poles, np.full(m, poles[-1]))[:m])

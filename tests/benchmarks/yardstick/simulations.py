@@ -182,11 +182,7 @@ SIMULATED: dict[str, Callable[..., Case]] = {
     "heart": heart,
     "gestures": gestures,
     "bench": bench,
-    **{
-        f"sphere_c{c}_noise{noise}": partial(sphere, c, noise)
-        for c in (0.008, 0.024)
-        for noise in (0.1, 0.5)
-    },
+    **{f"sphere_c{c}_noise{noise}": partial(sphere, c, noise) for c in (0.008, 0.024) for noise in (0.1, 0.5)},
     "speaker": speaker,
     "regimes": regimes,
     "place_track_shuffled": track_shuffled,

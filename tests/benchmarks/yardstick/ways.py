@@ -98,7 +98,7 @@ def _check(settings: dict[str, Any]) -> None:
     known = _options(mo.embed) | _options(mo.observe)
     for name in settings:
         if name not in known:
-            raise ValueError(f"answers: a setting must be one of embed or observe; got {name!r}. Known: {sorted(known)}.")
+            raise ValueError(f"answers: a setting must be one of {sorted(known)}; got {name!r}. Leave it out.")
 
 
 WAYS: dict[str, Way] = {"default": engine(), "eight": engine(n_modes=8)}
