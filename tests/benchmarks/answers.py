@@ -92,10 +92,11 @@ def main() -> None:
     results = run(cases, ways, options.rivals, options.modes, options.cache)
     print(report.table(results, [*ways], options.modes), end="\n\n")
     print(*report.recordings(results), "", sep="\n")
-    print(*report.summary(results, [*ways], options.modes), sep="\n")
+    summary = [*report.summary(results, [*ways], options.modes)]
+    print(*summary, sep="\n")
     print(f"{time.perf_counter() - began:.0f} s in all, load {os.getloadavg()[0]:.1f}")
     if options.json:
-        options.json.write_text(json.dumps(rounded(results), indent=1))
+        options.json.write_text(json.dumps(rounded({"summary": summary, "recordings": results}), indent=1))
 
 
 if __name__ == "__main__":

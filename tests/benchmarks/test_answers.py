@@ -42,7 +42,7 @@ def test_answers__two_tiny_recordings_are_compared_and_reported():
     table = report.table(results, [*ways], 3)
     assert len(table.splitlines()) == 2 + 3
     said = "\n".join(report.summary(results, [*ways], 3))
-    assert "refuses refused place_track (whole): no." in said
+    assert "refuses refused place_track (whole and streamed): no." in said
     assert "refuses, rivals with as many coordinates: mean" in said
 
 

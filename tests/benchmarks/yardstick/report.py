@@ -126,7 +126,11 @@ def _against(known: list[Line], way: str, what: str, count: Callable[[str], str]
     own = np.array([state(line, way) for line in known])
     every = [rivals_of(line, way, count(line.case)) for line in known]
     chance = np.mean([line.row["chance"]["mean"] for line in known])
-    yield f"{way}, rivals with {what}: mean {own.mean():.3f} over {len(known)} truths (chance {chance:.3f})"
+    cases = {line.case: own[[other.case == line.case for other in known]].mean() for line in known}
+    yield (
+        f"{way}, rivals with {what}: mean {own.mean():.3f} over {len(known)} truths (chance {chance:.3f}), "
+        f"{np.mean([*cases.values()]):.3f} over {len(cases)} recordings"
+    )
     groups = {"own dm": MAPS[:1], "dm raw": MAPS[1:2], "dm conditioned": MAPS[2:], "best dm": MAPS}
     groups |= {"pca alike, raw": PCA_ALIKE[:1], "pca alike, conditioned": PCA_ALIKE[1:], "best pca alike": PCA_ALIKE}
     groups |= {"best tica alike": TICA_ALIKE}
@@ -181,9 +185,10 @@ def _controls(known: list[Line], way: str) -> Iterator[str]:
 def _told(results: Sequence[Row], way: str) -> Iterator[str]:
     """Refusals, and time."""
     for result in results:
-        for part in ("whole", "streamed"):
-            if f"refused {part}" in result["ways"][way]:
-                yield f"  {way} refused {result['case']} ({part}): {result['ways'][way][f'refused {part}']}"
+        refused = [part for part in ("whole", "streamed") if f"refused {part}" in result["ways"][way]]
+        if refused:
+            said = result["ways"][way][f"refused {refused[0]}"]
+            yield f"  {way} refused {result['case']} ({' and '.join(refused)}): {said}"
     seconds = sum(result["ways"][way]["seconds whole"] for result in results)
     yield f"  {way}: {seconds:.0f} s for all recordings"
 
