@@ -1,0 +1,141 @@
+"""One case through all ways and rivals: scores, as plain dictionaries."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import judge, rivals
+from .case import Case, Truth, segments
+from .kept import kept
+from .ways import Answer, Way
+
+Array = NDArray[Any]
+Row = dict[str, Any]
+
+MODES = 8
+"""Coordinates of the rivals beside those with as many as a way has."""
+_SOURCES = [Path(module.__file__ or "").read_text(encoding="utf-8") for module in (rivals, judge)]
+
+
+def compare(
+    case: Case,
+    ways: Mapping[str, Way],
+    wanted: Sequence[str] = tuple(rivals.BASES),
+    modes: int = MODES,
+    cache: Path | None = None,
+) -> Row:
+    """Scores of every truth of a case.
+
+    ``ways``: number of coordinates, seconds, warnings, the refusal if any. ``truths``: by name ``chance``, every way's
+    scores (``state``, ``own dm``, ``alike``, the second half), and ``rivals`` by the number of their coordinates.
+    """
+    answers = {name: _ask(way, case) for name, way in ways.items()}
+    counts = sorted({modes} | {whole.state.shape[1] for whole, _, _ in answers.values() if whole})
+    spans = segments(case.frames)
+    found = kept(
+        cache,
+        [_SOURCES[0], case.plain, case.kind, spans, max(counts), wanted],
+        lambda: rivals.bases(case, max(counts), wanted),
+    )
+    rows = {}
+    for key, truth in case.truths.items():
+        own = {name: _way_scores(answer, truth, found, spans, counts, modes) for name, answer in answers.items()}
+        others = {str(m): _rival_scores(case, truth, found, spans, m, cache) for m in counts}
+        rows[key] = {
+            "kind": "class" if truth.is_class else "number",
+            "control": truth.control,
+            "chance": _chance(answers, truth),
+            "ways": own,
+            "rivals": others,
+        }
+    return {
+        "case": case.name,
+        "features": case.why,
+        "kind": case.kind,
+        "n_frames": len(case.plain),
+        "n_features": case.plain.shape[1],
+        "n_segments": len(spans),
+        "ways": {name: _told(answer) for name, answer in answers.items()},
+        "truths": rows,
+    }
+
+
+Asked = tuple[Answer | None, Answer | None, Row]
+
+
+def _ask(way: Way, case: Case) -> Asked:
+    """A way with all frames embedded, and with the first half embedded and the second one streamed."""
+    n = len(case.plain)
+    answers, told = [], {}
+    for n_embedded, part in ((n, "whole"), (n // 2, "streamed")):
+        before = time.perf_counter()
+        try:
+            answers.append(way(case, n_embedded))
+        except (ValueError, RuntimeError, np.linalg.LinAlgError) as error:
+            answers.append(None)
+            told[f"refused {part}"] = str(error)
+        told[f"seconds {part}"] = time.perf_counter() - before
+    return answers[0], answers[1], told
+
+
+def _told(asked: Asked) -> Row:
+    """What is said of a way beside its scores."""
+    whole, _, told = asked
+    if whole is None:
+        return {"n_modes": None, **told}
+    poles = None if whole.poles is None else whole.poles.tolist()
+    return {"n_modes": whole.state.shape[1], "poles": poles, "warnings": whole.warnings, **told}
+
+
+def _chance(asked: Mapping[str, Asked], truth: Truth) -> Row:
+    """Of the first way that answered; without any, what a guess has."""
+    for whole, _, _ in asked.values():
+        if whole is not None:
+            mean, most = judge.chance(whole.state, truth)
+            return {"mean": mean, "most": most}
+    guess = 1 / len(np.unique(truth.values[truth.values >= 0])) if truth.is_class else 0.0
+    return {"mean": guess, "most": guess}
+
+
+def _way_scores(
+    asked: Asked, truth: Truth, found: Mapping[str, Array], spans: list[slice], counts: list[int], modes: int
+) -> Row:
+    """State, the coordinates that it started from, rivals smoothed alike, and the streamed half."""
+    whole, streamed, _ = asked
+    if whole is None:
+        return {}
+    n, m = whole.state.shape
+    scores: Row = {"state": judge.score(whole.state, truth)}
+    if whole.coordinates is not None:
+        scores["own dm"] = judge.score(whole.coordinates, truth)
+    if whole.poles is not None:
+        scores["alike"] = {
+            str(count): {
+                name: judge.score(rivals.alike(estimate[:, :count], spans, whole.poles), truth)
+                for name, estimate in found.items()
+            }
+            for count in sorted({m, modes})
+        }
+    scores["whole, second half"] = judge.streamed_score(whole.state, truth, n // 2)
+    if streamed is not None:
+        scores["streamed, second half"] = judge.streamed_score(streamed.state, truth, n // 2)
+    return scores
+
+
+def _rival_scores(
+    case: Case, truth: Truth, found: Mapping[str, Array], spans: list[slice], m: int, cache: Path | None
+) -> dict[str, float]:
+    """Every rival of so many coordinates in every form that needs no observer."""
+
+    def make() -> dict[str, Array]:
+        forms = (form for name, values in found.items() for form in rivals.smoothings(name, values[:, :m], spans))
+        return {name: np.array(judge.score(values, truth)) for name, values in forms}
+
+    what = [*_SOURCES, case.plain, case.kind, spans, truth.values, m, sorted(found)]
+    return {name: float(score) for name, score in kept(cache, what, make).items()}
