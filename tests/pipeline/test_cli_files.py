@@ -1,5 +1,6 @@
 """On the command line: how files are read, and what is no file."""
 
+import hashlib
 import json
 import os
 
@@ -60,6 +61,12 @@ def test_result__with_a_codec_that_runs_code_is_refused(console, turned, tmp_pat
     array = json.loads(metadata.read_text())
     array["codecs"].append({"name": "numcodecs.pickle", "configuration": {}})
     metadata.write_text(json.dumps(array))
+    root = tmp_path / "out.zarr" / "zarr.json"  # who makes such a result makes a list of its files that fits
+    group = json.loads(root.read_text())
+    listed = group["attributes"]["_nc_manifest"]
+    listed["sizes"]["embedding/lift/zarr.json"] = metadata.stat().st_size
+    listed["digests"]["embedding/lift/zarr.json"] = hashlib.sha256(metadata.read_bytes()).hexdigest()
+    root.write_text(json.dumps(group))
     code, _, said = console("extend", tmp_path / "out.zarr", turned, tmp_path / "more")
     assert code == 1
     assert "must be decoded by known codecs; got 'numcodecs.pickle' for array 'embedding/lift'" in said

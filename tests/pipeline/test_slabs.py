@@ -229,10 +229,17 @@ def test_write_frames__stores_labels_that_are_lazy_too(places):
 
 
 @pytest.mark.usefixtures("in_this_thread")
-def test_write_frames__errors_are_those_of_the_features(places):
+def test_write_frames__errors_are_those_of_the_features(tmp_path):
     silent = xr.DataArray(np.zeros((100, 1)), dims=("time", "channel"))
+
+    def stored():
+        with store.writing(tmp_path / "out.zarr") as folder:
+            store.start(folder, {})
+            filling.write_frames(folder, mo.log_rms(silent, frame=10))
+
     with pytest.raises(ValueError, match=r"log_rms: channel 0 is exactly zero .* at sample 0\. Give the smallest"):
-        filling.write_frames(places, mo.log_rms(silent, frame=10))
+        stored()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.usefixtures("no_compute")
