@@ -11,19 +11,19 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .baselines import baselines
-    from .diffusion import embed, generator_rates
-    from .dynamics import calibrate
-    from .extension import extend
-    from .features import histogram, identity, log_rms, stft
-    from .forecast import Plan, plan
-    from .observer import observe
-    from .reconstruction import innovations, reconstruct
-    from .recording import open_recording
-    from .run import read_embedding
-    from .scores import class_scores, scores
-    from .smoother import smooth
-    from .stream import open_stream
+    from .comparison.baselines import baselines
+    from .comparison.scores import class_scores, scores
+    from .embedding.embed import embed, generator_rates
+    from .embedding.extend import extend
+    from .embedding.plan import Plan, plan
+    from .frames.features import histogram, identity, log_rms, stft
+    from .frames.recording import open_recording
+    from .jobs.run import read_embedding
+    from .jobs.stream import open_stream
+    from .observers.calibrate import calibrate
+    from .observers.observe import observe
+    from .observers.reconstruction import innovations, reconstruct
+    from .observers.smooth import smooth
 
 __all__ = [
     "Plan",

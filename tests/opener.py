@@ -19,7 +19,7 @@ import numpy as np
 import xarray as xr
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline.recording import clock
+from manifold_observer.pipeline.frames.recording import clock
 
 SPARE_BYTES = 2**30
 HARD_SECONDS = 30

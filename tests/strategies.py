@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from manifold_observer.tasks import kernel
+from manifold_observer.tasks.engine import kernel
 from reference import dense
 
 seeds = st.integers(0, 2**32 - 1)

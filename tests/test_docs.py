@@ -13,7 +13,7 @@ import pytest
 import xarray as xr
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline.cli import cli
+from manifold_observer.pipeline.cli.commands import cli
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -24,16 +24,16 @@ SIMULATORS = (
     "circle.write_circle",
     "melody.write_melody",
     "melody.label_frames",
-    "pieces.solo",
-    "pieces.duet",
+    "music.solo",
+    "music.duet",
 )
 
 
 def modules():
     for folder in FOLDERS:
-        for path in sorted((ROOT / folder).glob("*.py")):
-            stem = "" if path.stem == "__init__" else f".{path.stem}"
-            yield f"manifold_observer.{folder}{stem}"
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            yield ".".join(["manifold_observer", *(part for part in parts if part != "__init__")])
 
 
 def examples(module):
@@ -65,7 +65,7 @@ def test_public_names__have_an_example_and_a_line_in_the_readme(name):
 @pytest.mark.parametrize("name", SIMULATORS)
 def test_simulators__have_an_example(name):
     module, function = name.split(".")
-    documented = getattr(importlib.import_module(f"manifold_observer.datasets.{module}"), function)
+    documented = getattr(importlib.import_module(f"manifold_observer.datasets.simulators.{module}"), function)
     assert ">>>" in inspect.getdoc(documented)
 
 

@@ -47,7 +47,7 @@ def test_imported__sees_every_form(tmp_path):
     file.parent.mkdir()
     file.write_text(
         "import os.path\nfrom . import b\nfrom manifold_observer import datasets\n"
-        "def f():\n    import dask.array as da\n    from manifold_observer.pipeline.run import run\n"
+        "def f():\n    import dask.array as da\n    from manifold_observer.pipeline.jobs.run import run\n"
     )
     expected = {"os", "manifold_observer.tasks", "manifold_observer.datasets", "dask", "manifold_observer.pipeline"}
     assert set(imported(file)) == expected

@@ -18,7 +18,7 @@ import numpy as np
 import xarray as xr
 
 import manifold_observer.pipeline as mo
-from manifold_observer.datasets.sphere import write_sphere
+from manifold_observer.datasets.simulators.sphere import write_sphere
 
 METHODS = ("nystrom", "one-sided")
 

@@ -20,9 +20,9 @@ from scipy.stats import poisson
 from threadpoolctl import threadpool_limits
 
 import manifold_observer.pipeline as mo
-from manifold_observer.datasets.simulated import open_simulation
-from manifold_observer.datasets.sphere import on_sphere, write_sphere
-from manifold_observer.tasks import kalman, observer
+from manifold_observer.datasets.simulators.simulated import open_simulation
+from manifold_observer.datasets.simulators.sphere import on_sphere, write_sphere
+from manifold_observer.tasks.observers import kalman, observer
 
 SETTINGS = [(c, noise) for c in (0.008, 0.016, 0.024) for noise in (0.1, 0.5)]
 CAUSAL, CENTRED = (1, 2, 3, 5, 9), (3, 5, 9, 15)

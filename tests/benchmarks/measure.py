@@ -11,7 +11,7 @@ import xarray as xr
 from threadpoolctl import threadpool_limits
 
 import manifold_observer.pipeline as mo
-from manifold_observer.datasets.sphere import write_sphere
+from manifold_observer.datasets.simulators.sphere import write_sphere
 
 
 def sphere_frames(folder: Path, n_frames: int, seed: int = 1) -> tuple[xr.DataArray, xr.DataArray]:

@@ -25,13 +25,13 @@ from measure import sphere_frames
 from threadpoolctl import threadpool_limits
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline.blocks import check_moments, make_blocks, pseudo_inverse, table
-from manifold_observer.pipeline.cluster import connect
-from manifold_observer.pipeline.config import EmbedConfig
-from manifold_observer.pipeline.cuts import blocks, tile_size, window_starts
-from manifold_observer.pipeline.graph import silent
-from manifold_observer.pipeline.kernel import recomputed_product, tiling
-from manifold_observer.tasks import covariance, geometry, kernel, lanczos, moments, panel
+from manifold_observer.pipeline.engine.blocks import check_moments, make_blocks, pseudo_inverse, table
+from manifold_observer.pipeline.engine.config import EmbedConfig
+from manifold_observer.pipeline.engine.cuts import blocks, tile_size, window_starts
+from manifold_observer.pipeline.engine.tiling import recomputed_product, tiling
+from manifold_observer.pipeline.graph.cluster import connect
+from manifold_observer.pipeline.graph.compute import silent
+from manifold_observer.tasks.engine import covariance, geometry, kernel, lanczos, moments, panel
 
 WINDOW, WIDTH = 21, 21
 

@@ -173,7 +173,7 @@ def _gib(n_bytes: float) -> float:
 
 def measure(sound: Path, out: Path, features: str, n_workers: int, limit: int | None, options: list[str]) -> Any:
     """Plan and run once: predicted and measured peaks, and the larger of measured over predicted of all workers."""
-    program = [sys.executable, "-m", "manifold_observer.pipeline.cli"]
+    program = [sys.executable, "-m", "manifold_observer.pipeline.cli.commands"]
     told = [*FEATURES[features], "--frame", "23ms", "--workers", str(n_workers), "--json", *options]
     with control_group(limit) as group:
         planned = watched([*program, "plan", str(sound), *told], group)["printed"]

@@ -16,7 +16,7 @@ import numpy as np
 from measure import sgemm_rate, sphere_frames
 from threadpoolctl import threadpool_limits
 
-from manifold_observer.tasks import covariance, geometry, kernel, moments
+from manifold_observer.tasks.engine import covariance, geometry, kernel, moments
 
 
 def best(function, seconds: float = 1.5) -> float:

@@ -62,7 +62,7 @@ def secured(made):
 
 
 def command(folder, environment, address, out="out.zarr"):
-    words = [sys.executable, "-m", "manifold_observer.pipeline.entry", "run", "a.npy", out, *OPTIONS]
+    words = [sys.executable, "-m", "manifold_observer.pipeline.cli.entry", "run", "a.npy", out, *OPTIONS]
     options = {"cwd": folder, "env": environment, "capture_output": True, "text": True, "timeout": WAIT}
     return subprocess.run([*words, "--cluster", address], check=False, **options)
 

@@ -19,9 +19,11 @@ import numpy as np
 import xarray as xr
 import zarr
 
-from manifold_observer.pipeline import cli, demo, placement, run, stream
-from manifold_observer.pipeline.progress import Stages
-from manifold_observer.pipeline.reproduction import Claim, Experiment, Piece, reproduce
+from manifold_observer.pipeline.cli import commands as cli
+from manifold_observer.pipeline.jobs import placement, run, stream
+from manifold_observer.pipeline.jobs.progress import Stages
+from manifold_observer.pipeline.paper import demo
+from manifold_observer.pipeline.paper.experiment import Claim, Experiment, Piece, reproduce
 
 # Names beside OUT that earlier versions, or others, took for auxiliary ones.
 _TEMPTING = (".old", ".partial", ".checkpoint", ".tiles", ".tmp", ".work", ".lock")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from manifold_observer.pipeline import cli as command
+from manifold_observer.pipeline.cli import commands as command
 from strategies import smooth_motion
 
 
@@ -70,5 +70,5 @@ def console(monkeypatch, capsys):
 def in_this_process(monkeypatch):
     """Commands compute in this thread instead of starting a cluster."""
     monkeypatch.setattr(
-        "manifold_observer.pipeline.cluster.connect", lambda *_args, **_options: contextlib.nullcontext()
+        "manifold_observer.pipeline.graph.cluster.connect", lambda *_args, **_options: contextlib.nullcontext()
     )

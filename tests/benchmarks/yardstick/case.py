@@ -16,7 +16,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 import manifold_observer.pipeline as mo
-from manifold_observer.tasks import histogram, log_rms, stft
+from manifold_observer.tasks.frames import histogram, log_rms, stft
 
 Array = NDArray[Any]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter1d
 from scipy.signal import lfilter
 
-from manifold_observer.datasets.sphere import write_sphere
+from manifold_observer.datasets.simulators.sphere import write_sphere
 
 from .case import Case, case, recording_of, shuffled
 

@@ -17,7 +17,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 import manifold_observer.pipeline as mo
-from manifold_observer.tasks import observer
+from manifold_observer.tasks.observers import observer
 
 from .case import Case, segments
 from .rivals import GRID, smoothed

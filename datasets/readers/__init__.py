@@ -1,0 +1,1 @@
+"""Readers of files, each an xarray backend."""

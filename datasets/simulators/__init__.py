@@ -1,0 +1,1 @@
+"""Seeded simulators with their truth."""

@@ -1,0 +1,1 @@
+"""What the observer is compared with, and how."""

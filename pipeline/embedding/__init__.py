@@ -1,0 +1,1 @@
+"""The public stages around the engine: embed, plan, extend."""

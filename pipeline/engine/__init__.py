@@ -1,0 +1,1 @@
+"""The kernel, its eigenpairs, and the memory that they take."""

@@ -1,0 +1,330 @@
+"""What memory an embedding needs and what there is; the way and the home of tiles that fit."""
+
+from __future__ import annotations
+
+import sys
+from typing import NamedTuple
+
+import dask
+
+from manifold_observer.tasks.engine.kernel import GRAM_NUMBERS
+from manifold_observer.tasks.engine.landmarks import FRAMES_TOGETHER
+
+from ..graph.machine import free_memory, own_memory
+from .config import EmbedConfig
+from .cuts import EXACT_MEDIAN_FRAMES, gather_rows, landmark_rows, link_rows, panel_groups
+
+# Share of the memory that tiles may fill: beyond it a cluster spills, which is slower than recomputing.
+_SHARE = 0.5
+LOCAL_BYTES = 2**26
+"""Tiles up to this size are brought to the caller: a pass over them costs less than a round trip."""
+EXACT_FRAMES = 50_000
+"""Frames up to which all pairs are a matter of minutes on two cores."""
+# Resident panels that one of two workers was seen to hold, against its even share.
+_UNEVEN = 1.35
+# A process with Dask, NumPy, SciPy and xarray loaded, measured 0.2 GiB, and its slack; a caller has more loaded.
+_BASE_BYTES = 320 * 2**20
+_CALLER_BYTES = 448 * 2**20
+
+
+class Workers(NamedTuple):
+    """Number of workers, and the memory limit of the smallest, in bytes."""
+
+    number: int
+    limit: int
+
+    @property
+    def total(self) -> int:
+        """Memory of all, bytes."""
+        return self.number * self.limit
+
+
+class Shape(NamedTuple):
+    """What the sizes depend on: frames, axes, form, bytes of a number, window, frames of a tile, vectors a pass."""
+
+    n_frames: int
+    n_axes: int
+    form: str
+    itemsize: int
+    window: int
+    tile: int
+    width: int
+
+    def sparse_bytes(self, n_frames: int) -> int:
+        """Bytes of a block of frames far apart, such as landmarks: in the window form each brings its whole window."""
+        more = (max(self.window, 1) - 1) * self.n_axes if self.form == "window" else 0
+        return self.block_bytes(n_frames) + n_frames * more * self.itemsize
+
+    def block_bytes(self, n_frames: int) -> int:
+        """Bytes of a block of some frames that follow each other."""
+        p, w = self.n_axes, max(self.window, 1)
+        rank = min(p, w - 1) if self.window else p
+        numbers = {
+            "quadratic": (p + 1) * (p + 2),
+            "factor": p + rank * (p + 1),
+            "window": p + rank * (w + 1) + 4,
+        }[self.form]
+        halo = w * p if self.form == "window" else 0
+        return (n_frames * numbers + halo) * self.itemsize
+
+    def making_bytes(self, n_frames: int) -> int:
+        """Bytes that making a block takes beside it: frames, windows, decompositions, float64 features."""
+        p, w = self.n_axes, max(self.window, 1)
+        square = n_frames * p * p if self.form == "quadratic" else 0
+        double = self.block_bytes(n_frames) * 8 // self.itemsize
+        return 8 * (4 * n_frames * p + 3 * square) + 2 * double + 6 * 2**23 + 8 * 4 * n_frames * w
+
+
+class Memory(NamedTuple):
+    """Upper bounds in bytes: one task beside its inputs, the peak of a worker, the peak of the caller."""
+
+    task: int
+    worker: int
+    caller: int
+
+
+def tile_bytes(n_frames: int, itemsize: int) -> int:
+    """Bytes of the upper triangle.
+
+    Examples
+    --------
+    >>> tile_bytes(1000, 4)
+    2000000
+    """
+    return n_frames * n_frames // 2 * itemsize
+
+
+def exact_memory(shape: Shape, home: str, passes: int, n_workers: int) -> Memory:
+    """Bound the memory of the exact way.
+
+    A worker may come to hold the blocks of all frames, and a third more tiles than its even share.
+
+    Parameters
+    ----------
+    shape
+        Sizes.
+    home
+        Where tiles live.
+    passes
+        Passes over the kernel; the caller keeps two blocks of vectors of each.
+    n_workers
+        Workers.
+
+    Returns
+    -------
+    The bounds.
+    """
+    n, side = shape.n_frames, min(shape.tile, shape.n_frames)
+    tile = side * side * shape.itemsize
+    groups = panel_groups(-(-n // side), tile)
+    panel = tile * max(len(group) for group in groups) ** 2
+    vectors = 2 * max(len(group) for group in groups) * side * shape.width * 8
+    keeps = home in ("local", "resident")
+    copies = 2 if keeps and n <= EXACT_MEDIAN_FRAMES else 1
+    share = int(_UNEVEN * tile_bytes(n, shape.itemsize) / n_workers)
+    kept = copies * (min(share, tile_bytes(n, shape.itemsize)) + 2 * panel) if keeps else 0
+    tiles = (5 if shape.form == "window" else 3) * tile  # the window form has two Gram tiles beside them
+    task = max(shape.making_bytes(side), tiles + (panel if keeps else 0) + 2 * shape.block_bytes(side) + 4 * vectors)
+    worker = _BASE_BYTES + shape.block_bytes(n) + kept + task + 8 * n * shape.n_axes
+    krylov = 8 * n * shape.width * (2 * passes + 6)
+    gathered = 8 * n * shape.width * (len(groups) + 1)
+    whole = n * n * (8 + shape.itemsize) if home == "local" else 0
+    return Memory(task, worker, _CALLER_BYTES + krylov + gathered + whole + 16 * n * shape.n_axes)
+
+
+def landmark_memory(shape: Shape, n_landmarks: int, route: str = "nystrom") -> Memory:
+    """Bound the memory of the way through landmarks; a worker's does not grow with the frames.
+
+    Parameters
+    ----------
+    shape
+        Sizes.
+    n_landmarks
+        Landmarks m.
+    route
+        ``"nystrom"`` or ``"diffusion"``, which also adds up m x m links over long spans.
+
+    Returns
+    -------
+    The bounds.
+    """
+    n, p, met = shape.n_frames, shape.n_axes, n_landmarks + 256
+    block = min(FRAMES_TOGETHER, n)
+    window = shape.form == "window"
+    # A strip and the other side of it, the frames' Gram tile, and a piece of the landmarks'.
+    sides = (3 * shape.itemsize * block * met + shape.itemsize * GRAM_NUMBERS) if window else 0
+    strips = block * met * (2 * shape.itemsize + 8) + sides
+    making = shape.making_bytes(block) + shape.block_bytes(block)
+    carrying = _slab_bytes(landmark_rows(n, p), p) + making + strips
+    solving = n_landmarks**2 * ((5 if window else 2) * shape.itemsize + 5 * 8)
+    gathering = _slab_bytes(gather_rows(n, p), p) + shape.making_bytes(min(gather_rows(n, p), met))
+    gathering += 2 * shape.sparse_bytes(met)
+    linking = _slab_bytes(link_rows(n, p), p) + making + strips + 3 * 8 * n_landmarks**2
+    task = max(carrying, solving, gathering, linking if route == "diffusion" else 0)
+    kept = 2 * shape.sparse_bytes(met) + 2**26
+    caller = _CALLER_BYTES + 8 * n * (6 * shape.width + 8) + 2**26
+    return Memory(task, _BASE_BYTES + kept + task, caller)
+
+
+def _slab_bytes(rows: int, n_axes: int) -> int:
+    """Bytes that reading a slab takes: as it is stored, decoded and centred."""
+    return 3 * 8 * rows * n_axes + 2**25
+
+
+def feature_memory(samples: int, framed: int, made: int, kept: int) -> Memory:
+    """Bound the memory of the features, whose tasks read their own samples.
+
+    Parameters
+    ----------
+    samples, framed
+        Samples of one task, as they are read and as its frames hold them (frames may overlap), all channels.
+    made
+        Numbers of the frames that it makes.
+    kept
+        Bytes of a stored chunk that is decoded whole.
+
+    Returns
+    -------
+    The bounds.
+    """
+    task = 16 * samples + 32 * framed + 8 * made + 2 * kept
+    return Memory(task, _BASE_BYTES + 4 * 8 * made + 2**25 + task, _CALLER_BYTES)
+
+
+def choose_method(n_frames: int, itemsize: int, config: EmbedConfig) -> str:
+    """Exact as long as it is a matter of minutes or the tiles fit; landmarks beyond.
+
+    Parameters
+    ----------
+    n_frames
+        Frames of the embedding.
+    itemsize
+        Bytes of a number of a tile.
+    config
+        The method that was asked for, and the scale: a local one needs all pairs.
+
+    Returns
+    -------
+    ``"exact"`` or ``"landmarks"``.
+    """
+    if config.method != "auto":
+        return config.method
+    if n_frames <= EXACT_FRAMES or config.epsilon == "local":
+        return "exact"
+    return "exact" if tile_bytes(n_frames, itemsize) <= _SHARE * workers().total else "landmarks"
+
+
+def choose_home(n_frames: int, itemsize: int, wanted: str) -> str:
+    """Where the tiles of a kernel live: local when small, resident where they fit, else recomputed in every pass.
+
+    Parameters
+    ----------
+    n_frames
+        Frames of the embedding.
+    itemsize
+        Bytes of a number.
+    wanted
+        ``"auto"``, or a home that is taken if it fits.
+
+    Returns
+    -------
+    ``"local"``, ``"resident"``, ``"recomputed"`` or ``"disk"``.
+
+    Raises
+    ------
+    ValueError
+        Resident tiles were asked for and do not fit; with the bytes on both sides, and what would fit.
+    """
+    if wanted == "local" or (wanted == "auto" and tile_bytes(n_frames, itemsize) <= LOCAL_BYTES):
+        return "local"
+    needed, there = tile_bytes(n_frames, itemsize), int(_SHARE * workers().total)
+    if needed <= there:
+        return "resident" if wanted == "auto" else wanted
+    if wanted == "resident":
+        fits = int((2 * there / itemsize) ** 0.5)
+        raise ValueError(
+            f"embed: resident tiles must fit into half of the workers' memory; {n_frames} frames need "
+            f"{gib(needed)} of {gib(there)}. About {fits} frames would fit: give home='recomputed', or more workers."
+        )
+    return "recomputed" if wanted == "auto" else wanted
+
+
+def require(memory: Memory, limit: int, fits: str, who: str = "embed") -> None:
+    """Refuse before anything is computed what would not fit into a worker.
+
+    Parameters
+    ----------
+    memory
+        Bounds.
+    limit
+        Memory limit of a worker, bytes.
+    fits
+        What would fit, in words.
+    who
+        Begins the sentence.
+
+    Raises
+    ------
+    ValueError
+        With the bytes on both sides.
+    """
+    if memory.worker > limit:
+        raise ValueError(
+            f"{who}: the peak memory of a worker must be at most its limit; predicted are {gib(memory.worker)} of "
+            f"{gib(limit)}. {fits}"
+        )
+
+
+def gib(n_bytes: float) -> str:
+    """Bytes for people."""
+    return f"{n_bytes / 2**30:.2f} GiB"
+
+
+def worker_limits(n_workers: int, given: int | None = None) -> Workers:
+    """What each of some workers on this machine may take: its share of what is free, or of less where that is given.
+
+    Parameters
+    ----------
+    n_workers
+        Processes.
+    given
+        Bytes for all of them together, or None.
+
+    Returns
+    -------
+    The workers.
+
+    Raises
+    ------
+    ValueError
+        A worker's share is less than it takes to start.
+
+    Examples
+    --------
+    >>> worker_limits(2, 2**30)
+    Workers(number=2, limit=536870912)
+    """
+    free = free_memory()
+    share = min(free, given or free) // n_workers
+    if share < _BASE_BYTES:
+        raise ValueError(
+            f"cluster: a worker must have at least {gib(_BASE_BYTES)}; got {gib(share)} for each of {n_workers} "
+            f"({gib(free)} are free here). Give fewer --workers, or a larger --memory."
+        )
+    return Workers(n_workers, share)
+
+
+def workers() -> Workers:
+    """The workers of the session's cluster, or this process as one worker."""
+    if "distributed" in sys.modules:
+        from distributed import default_client  # noqa: PLC0415
+
+        try:
+            known = default_client().scheduler_info(n_workers=-1)["workers"].values()
+        except ValueError:
+            known = ()
+        limits = [int(worker["memory_limit"]) for worker in known if worker["memory_limit"]]
+        if limits:
+            return Workers(len(limits), min(limits))
+    here = free_memory() + own_memory()
+    return Workers(1, min(here, int(dask.config.get("manifold-observer.memory", None) or here)))

@@ -1,0 +1,1 @@
+"""Users' files, looked at before they are opened."""

@@ -1,0 +1,1 @@
+"""From files to labelled frames: recordings, clocks, features, joins and labels."""

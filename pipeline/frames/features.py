@@ -1,0 +1,359 @@
+"""Feature graphs: a recording goes in, labelled frames come out, lazily.
+
+Every function here cuts the recording into frames that stay within its gap-free segments; each task
+reads just the samples that its frames are made of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from manifold_observer.tasks.frames import histogram as histogram_task
+from manifold_observer.tasks.frames import log_rms as log_rms_task
+from manifold_observer.tasks.frames import stft as stft_task
+
+from ..engine.cuts import FrameRun, frame_runs, run_groups, unused_samples
+from .recording import Clock, clock, start_time
+from .runs import Cut, computed
+from .variables import annotate
+
+Frame = int | float | str
+_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+# Most cells that a histogram takes from the data by itself.
+_MAX_COUNT_BINS = 256
+
+
+def histogram(
+    recording: xr.DataArray,
+    *,
+    frame: Frame,
+    hop: Frame | None = None,
+    edges: NDArray[Any] | None = None,
+    bins: int | None = None,
+    outside: str = "raise",
+) -> xr.DataArray:
+    """Normalised histograms of the samples of every frame, one per channel, side by side.
+
+    Without ``edges`` this computes the range of the recording, in one pass over it: integer samples
+    get one bin per count, others need ``bins``.
+
+    Parameters
+    ----------
+    recording
+        Dims ``(time, channel)``.
+    frame
+        Samples in a frame, or a duration such as ``"0.5s"``.
+    hop
+        Samples (or duration) between the starts of two frames; ``frame`` by default.
+    edges
+        Bounds of the bins, shared by all channels, in the unit of the samples.
+    bins
+        Number of equal bins over the range of the data, in place of ``edges``.
+    outside
+        What to do with samples outside the edges: ``"raise"``, or ``"clip"`` into the end bins.
+
+    Returns
+    -------
+    Dims ``(frame, feature)``, Dask-backed, without unit; each channel's part sums to 1. Coordinates
+    ``time``, ``segment``, ``channel`` and ``bin`` (lower bound). Each task holds about 16 MB of samples.
+
+    Raises
+    ------
+    ValueError
+        The frame is longer than every segment, or the bins cannot be chosen. When computed: a sample
+        lies outside the edges.
+
+    See Also
+    --------
+    stft : for sound.
+
+    Examples
+    --------
+    >>> counts = xr.DataArray(np.array([[0], [1], [1], [1]]), dims=("time", "channel"))
+    >>> histogram(counts, frame=2).values
+    array([[0.5, 0.5],
+           [0. , 1. ]])
+    """
+    if outside not in ("raise", "clip"):
+        raise ValueError(f"histogram: outside must be 'raise' or 'clip'; got {outside!r}.")
+    recording = _checked(recording, "histogram")
+    edges = shared_edges([recording], bins) if edges is None else _given_edges(edges)
+    compute = partial(histogram_task.histogram, edges=edges, clip=outside == "clip")
+    labels = _labels(recording, "bin", edges[:-1])
+    attrs = {"features": "histogram", "edges": [float(edge) for edge in edges], "outside": outside}
+    return _frames(recording, frame, hop, compute, labels, attrs)
+
+
+def stft(recording: xr.DataArray, *, frame: Frame, hop: Frame | None = None, window: str = "hann") -> xr.DataArray:
+    """Magnitudes of the short-time Fourier transform: linear, no padding, no overlap by default.
+
+    Parameters
+    ----------
+    recording
+        Dims ``(time, channel)``.
+    frame
+        Samples in a frame, or a duration such as ``"23ms"`` (rounded to whole samples).
+    hop
+        Samples (or duration) between the starts of two frames; ``frame`` by default.
+    window
+        Name of a window of :func:`scipy.signal.get_window`.
+
+    Returns
+    -------
+    Dims ``(frame, feature)``, Dask-backed, in the unit of the samples. Coordinates ``time``,
+    ``segment``, ``channel`` and ``frequency`` (Hz). Each task holds about 16 MB of samples.
+
+    Raises
+    ------
+    ValueError
+        The frame is longer than every segment.
+
+    Examples
+    --------
+    >>> wave = xr.DataArray(np.cos(np.pi * np.arange(8) / 2)[:, None], dims=("time", "channel"))
+    >>> stft(wave.assign_attrs(sampling_rate=8.0), frame="1s").round(2).values
+    array([[0., 1., 2., 1., 0.]])
+    """
+    recording = _checked(recording, "stft")
+    rate = clock(recording).sampling_rate
+    length = samples_in(frame, rate, "stft: frame")
+    labels = _labels(recording, "frequency", np.fft.rfftfreq(length, 1 / rate))
+    attrs = {"features": "stft", "window": window, "units": str(recording.attrs.get("units", "1"))}
+    return _frames(recording, frame, hop, partial(stft_task.stft_magnitude, window=window), labels, attrs)
+
+
+def log_rms(
+    recording: xr.DataArray, *, frame: Frame, hop: Frame | None = None, floor: float | None = None
+) -> xr.DataArray:
+    """Natural logarithm of the root mean square of every channel: for EEG, EMG and the like.
+
+    Parameters
+    ----------
+    recording
+        Dims ``(time, channel)``.
+    frame
+        Samples in a frame, or a duration such as ``"100ms"``.
+    hop
+        Samples (or duration) between the starts of two frames; ``frame`` by default.
+    floor
+        Smallest root mean square, in the unit of the samples; needed where a channel falls silent.
+
+    Returns
+    -------
+    Dims ``(frame, feature)``, Dask-backed; one feature a channel. Coordinates ``time``, ``segment``,
+    ``channel``. Each task holds about 16 MB of samples.
+
+    Raises
+    ------
+    ValueError
+        The frame is longer than every segment. When computed: a frame is exactly zero without ``floor``.
+
+    Examples
+    --------
+    >>> level = xr.DataArray(np.array([[1.0], [-1.0]]), dims=("time", "channel"))
+    >>> log_rms(level, frame=2).values
+    array([[0.]])
+    """
+    if floor is not None and not floor > 0:
+        raise ValueError(f"log_rms: floor must be above 0; got {floor}.")
+    recording = _checked(recording, "log_rms")
+    attrs = {"features": "log_rms", "floor": "none" if floor is None else float(floor)}
+    compute = partial(log_rms_task.log_rms, floor=floor)
+    return _frames(recording, frame, hop, compute, _labels(recording), attrs)
+
+
+def identity(recording: xr.DataArray) -> xr.DataArray:
+    """Take every sample as a frame: for data that already are features (counts, sensor rows).
+
+    Parameters
+    ----------
+    recording
+        Dims ``(time, channel)``.
+
+    Returns
+    -------
+    Dims ``(frame, feature)``, Dask-backed, float64, in the unit of the samples. Coordinates ``time``,
+    ``segment``, ``channel``.
+
+    Examples
+    --------
+    >>> identity(xr.DataArray([[1, 2], [3, 4]], dims=("time", "channel"))).sizes
+    Frozen({'frame': 2, 'feature': 2})
+    """
+    recording = _checked(recording, "identity")
+    attrs = {"features": "identity", "units": str(recording.attrs.get("units", "1"))}
+    return _frames(recording, 1, None, _as_float, _labels(recording), attrs)
+
+
+FEATURES: dict[str, Callable[..., xr.DataArray]] = {
+    "histogram": histogram,
+    "stft": stft,
+    "log_rms": log_rms,
+    "identity": identity,
+}
+
+
+def _as_float(samples: NDArray[Any], frame: int, hop: int) -> NDArray[np.float64]:
+    """The samples themselves, as frames of one sample."""
+    return samples[::hop].astype(np.float64)
+
+
+def _checked(recording: xr.DataArray, name: str) -> xr.DataArray:
+    """Check dims and kind at the door; make it Dask-backed."""
+    if set(recording.dims) != {"time", "channel"}:
+        raise ValueError(
+            f"{name}: recording must have dims (time, channel); got {recording.dims}. "
+            "Rename them with recording.rename(...), or add one with recording.expand_dims('channel')."
+        )
+    if recording.dtype.kind not in "iufb":
+        raise TypeError(f"{name}: recording must hold real numbers; got dtype {recording.dtype}.")
+    if recording.sizes["channel"] == 0:
+        raise ValueError(f"{name}: recording must have at least 1 channel; got 0.")
+    recording = recording.transpose("time", "channel")
+    return recording if recording.chunks else recording.chunk()
+
+
+def samples_in(frame: Frame, rate: float, what: str) -> int:
+    """Whole samples in a frame that was given as samples or as a duration."""
+    count = int(frame) if isinstance(frame, int | np.integer) else round(_duration(frame, what) * rate)
+    if count < 1:
+        raise ValueError(f"{what} must hold at least 1 sample; got {frame!r} at {rate:g} Hz.")
+    return count
+
+
+def _duration(text: Frame, what: str) -> float:
+    """Seconds of a duration such as '23ms'."""
+    match = re.fullmatch(r"\s*((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(us|ms|s|min|h)\s*", str(text))
+    if match is None or not np.isfinite(float(match[1])):
+        raise ValueError(
+            f"{what} must be whole samples or a duration with unit (us, ms, s, min, h); got {text!r}. "
+            "Write frame=60 or frame='23ms'."
+        )
+    return float(match[1]) * _UNITS[match[2]]
+
+
+def shared_edges(recordings: Sequence[xr.DataArray], bins: int | None = None) -> NDArray[Any]:
+    """Bounds of histogram bins that hold every sample of some recordings; this computes, in one pass.
+
+    Parameters
+    ----------
+    recordings
+        Dims ``(time, channel)`` each.
+    bins
+        Number of equal bins; without it, integer samples get one bin per count.
+
+    Returns
+    -------
+    Increasing bounds, in the unit of the samples.
+
+    Raises
+    ------
+    ValueError
+        The samples are not integers and there is no ``bins``, or the range is not finite or too wide.
+
+    Examples
+    --------
+    >>> shared_edges([xr.DataArray([[0], [2]], dims=("time", "channel"))])
+    array([0, 1, 2, 3])
+    """
+    if bins is not None and bins < 1:
+        raise ValueError(f"histogram: bins must be at least 1; got {bins}.")
+    counts = all(recording.dtype.kind in "iub" for recording in recordings)
+    if not counts and bins is None:
+        raise ValueError(
+            f"histogram: samples of dtype {recordings[0].dtype} need explicit bins. Give edges=np.linspace(...), "
+            "or bins=10 for equal bins over the range of the data."
+        )
+    data = [_checked(recording, "histogram").data for recording in recordings]
+    found = da.compute([x.min() for x in data], [x.max() for x in data])
+    low, high = float(min(found[0])), float(max(found[1]))
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise ValueError("histogram: the recording holds NaN or infinity. Cut it out, or give edges=.")
+    if bins is not None:
+        return np.linspace(low, high if high > low else low + 1, bins + 1)
+    first = min(low, 0.0) if high < _MAX_COUNT_BINS else low
+    if high - first >= _MAX_COUNT_BINS:
+        raise ValueError(f"histogram: one bin per count would be {high - first + 1:.0f} bins. Give bins=10, or edges=.")
+    return np.arange(int(first), int(high) + 2)
+
+
+def _given_edges(edges: NDArray[Any]) -> NDArray[Any]:
+    """Check bounds of bins."""
+    chosen = np.asarray(edges)
+    if chosen.ndim != 1 or len(chosen) < 2 or not np.all(np.diff(chosen) > 0):
+        raise ValueError(f"histogram: edges must be at least 2 increasing numbers; got {edges!r}.")
+    return chosen
+
+
+def _labels(recording: xr.DataArray, name: str = "", values: NDArray[Any] | None = None) -> xr.Coordinates:
+    """Labels of the features, channel by channel."""
+    n = recording.sizes["channel"]
+    known = "channel" in recording.coords
+    channels = [str(c) for c in recording["channel"].values] if known else [str(k) for k in range(n)]
+    if values is None:
+        return xr.Coordinates({"channel": ("feature", np.array(channels, object))})
+    repeated = np.repeat(np.array(channels, object), len(values))
+    units = {"frequency": "Hz"}.get(name, str(recording.attrs.get("units", "1")))
+    tiled = ("feature", np.tile(values.astype(np.float64), n), {"units": units})
+    return xr.Coordinates({"channel": ("feature", repeated), name: tiled})
+
+
+def _frames(
+    recording: xr.DataArray,
+    frame: Frame,
+    hop: Frame | None,
+    compute: Callable[..., NDArray[np.float64]],
+    labels: xr.Coordinates,
+    attrs: dict[str, Any],
+) -> xr.DataArray:
+    """One task a run of frames, or some short ones, reading just its own samples."""
+    name = attrs["features"]
+    ticks = clock(recording)
+    length = samples_in(frame, ticks.sampling_rate, f"{name}: frame")
+    stride = samples_in(hop, ticks.sampling_rate, f"{name}: hop") if hop is not None else length
+    runs = frame_runs(ticks.segments, length, stride, recording.sizes["channel"])
+    if not runs:
+        longest = max(stop - start for start, stop in ticks.segments)
+        raise ValueError(
+            f"{name}: frame must fit into a segment of the recording; got {length} samples where the longest "
+            f"holds {longest}. Choose a shorter frame."
+        )
+    groups = run_groups(runs, length, stride, recording.sizes["channel"])
+    frames = xr.DataArray(
+        computed(recording.data, groups, Cut(compute, length, stride, labels["channel"].size)),
+        dims=("frame", "feature"),
+        coords=_frame_coords(recording, ticks, runs, length, stride) | dict(labels),
+        name="frames",
+        attrs={
+            "units": "1",
+            **attrs,
+            "frame_samples": length,
+            "hop_samples": stride,
+            "frame_period": stride / ticks.sampling_rate,
+            "unused_samples": unused_samples(ticks.segments, length, stride),
+        },
+    )
+    return annotate(frames.to_dataset())["frames"]
+
+
+def _frame_coords(
+    recording: xr.DataArray, ticks: Clock, runs: list[FrameRun], length: int, stride: int
+) -> dict[str, Any]:
+    """Centre and segment of every frame."""
+    firsts = np.concatenate([run.first_sample + stride * np.arange(run.n_frames) for run in runs])
+    kept = {segment: number for number, segment in enumerate(dict.fromkeys(run.segment for run in runs))}
+    segment = np.concatenate([np.full(run.n_frames, kept[run.segment], np.int64) for run in runs])
+    centre = (ticks.at(firsts) + ticks.at(firsts + length - 1)) / 2
+    note = {} if ticks.known else {"comment": "the recording has no clock: sample numbers stand for seconds"}
+    start = start_time(recording)
+    if start is not None:
+        note["start_time"] = start
+    return {"time": ("frame", centre, note), "segment": ("frame", segment)}

@@ -1,0 +1,1 @@
+"""How work reaches Dask: tasks, their results and progress, clusters."""

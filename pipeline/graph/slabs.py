@@ -1,0 +1,245 @@
+"""Stored samples and frames, read by the tasks that use them.
+
+Throughout: a *source* is an array on disk that is read by slices; a *slab* is a run of its rows; a *reading* is a
+slab that a task reads itself. A Dask task for each stored chunk is not needed for that, and would be worse: a
+recording may have a million chunks of a few bytes, and a cluster that is given reads and their users as separate
+tasks reads ahead, until its memory is full.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import dask.array as da
+import numpy as np
+import xarray as xr
+from dask.delayed import Delayed
+from dask.highlevelgraph import MaterializedLayer
+from numpy.typing import NDArray
+from xarray.core.indexing import ImplicitToExplicitIndexingAdapter
+
+from ..engine.cuts import Span
+
+SLAB_BYTES = 2**24
+"""Bytes of a chunk of an open recording, about: one task reads it."""
+# Stored chunks between these sizes are decoded whole and the last one is kept, for the next slab lies in it too.
+_KEPT_BYTES = 2**28
+
+Pick = Callable[[xr.Dataset], xr.DataArray]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Rows of a source, to be read by the task that gets this as an argument."""
+
+    source: Any
+    """Array on disk, of any number of dimensions, whose first is cut."""
+    start: int
+    """First row."""
+    stop: int
+    """Row after the last."""
+
+    def read(self) -> NDArray[Any]:
+        """The rows."""
+        whole = (slice(None),) * (len(self.source.shape) - 1)
+        return np.asarray(self.source[(slice(self.start, self.stop), *whole)])
+
+
+class Stored:
+    """Samples (time, channel) of an opened dataset, read by slices; it can be pickled.
+
+    Parameters
+    ----------
+    dataset
+        Opened without chunks, and without coordinates along time.
+    pick
+        Makes the recording of it, or of a part of it along time.
+    like
+        The recording of all of it.
+    grain
+        Samples of a stored chunk, or 1.
+
+    Examples
+    --------
+    >>> dataset = xr.Dataset({"x": ("time", [1, 2, 3])})
+    >>> pick = lambda part: part["x"].expand_dims(channel=["x"]).transpose("time", "channel")
+    >>> np.asarray(Stored(dataset, pick, pick(dataset), 1)[1:, :]).ravel()
+    array([2, 3])
+    """
+
+    ndim = 2
+
+    def __init__(self, dataset: xr.Dataset, pick: Pick, like: xr.DataArray, grain: int) -> None:
+        self.dataset, self.pick, self.grain = dataset, pick, grain
+        self.shape, self.dtype = like.shape, like.dtype
+        self.name = uuid4().hex
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one sample of all channels."""
+        return self.shape[1] * self.dtype.itemsize
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of a stored chunk that stays in memory between two slabs."""
+        size = self.grain * self.row_bytes
+        return size if SLAB_BYTES < size <= _KEPT_BYTES else 0
+
+    def __getitem__(self, key: tuple[slice, slice]) -> NDArray[Any]:
+        """Read one range."""
+        rows = range(self.shape[0])[key[0]]
+        if not self.kept_bytes or not rows:
+            return self._read(key[0])[:, key[1]]
+        first, last = rows[0] // self.grain, rows[-1] // self.grain
+        parts = [self._within(number, rows)[:, key[1]] for number in range(first, last + 1)]
+        return parts[0].copy() if len(parts) == 1 else np.concatenate(parts)
+
+    def _read(self, rows: slice) -> NDArray[Any]:
+        """Rows as they are picked."""
+        return np.asarray(self.pick(self.dataset.isel(time=rows)).values)
+
+    def _within(self, number: int, rows: range) -> NDArray[Any]:
+        """Those of some rows that lie in one stored chunk."""
+        start = number * self.grain
+        chunk = _LAST.chunk(self, number)
+        wanted = [row - start for row in rows if 0 <= row - start < len(chunk)] if rows.step != 1 else None
+        return chunk[wanted] if wanted is not None else chunk[max(rows.start - start, 0) : rows.stop - start]
+
+
+class _Last:
+    """The last stored chunk that this process decoded; who wants the same one at the same time waits for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._key: tuple[str, int] | None = None
+        self._chunk: NDArray[Any] = np.empty((0, 0))
+
+    def chunk(self, stored: Stored, number: int) -> NDArray[Any]:
+        """One stored chunk."""
+        with self._lock:
+            if self._key != (stored.name, number):
+                self._key, self._chunk = None, np.empty((0, 0))  # gone before the next one is there
+                start = number * stored.grain
+                self._chunk = stored._read(slice(start, min(start + stored.grain, stored.shape[0])))
+                self._key = stored.name, number
+            return self._chunk
+
+
+_LAST = _Last()
+
+
+def in_slabs(dataset: xr.Dataset, pick: Pick) -> xr.DataArray:
+    """The recording of an opened dataset, lazily in slabs of about 16 MB, whatever the chunks in which it is stored.
+
+    Parameters
+    ----------
+    dataset
+        Opened without chunks.
+    pick
+        Makes the recording of it, or of a part of it along time.
+
+    Returns
+    -------
+    Dims ``(time, channel)``, Dask-backed; what is in memory already is cut as it is.
+
+    Examples
+    --------
+    >>> dataset = xr.Dataset({"x": (("time", "channel"), [[1], [2], [3]])})
+    >>> in_slabs(dataset, lambda part: part["x"]).chunks
+    ((3,), (1,))
+    """
+    along = [v.variable for v in dataset.data_vars.values() if "time" in v.dims]
+    if any(v.chunks for v in along):
+        return pick(dataset)
+    if all(v._in_memory for v in along):
+        here = pick(dataset)
+        return here.chunk(time=_slab_rows(here, 1))
+    recording = pick(dataset.chunk())
+    bare = dataset.drop_vars([name for name, values in dataset.coords.items() if "time" in values.dims])
+    stored = Stored(bare, pick, recording, _grain(along))
+    chunks = (_slab_rows(recording, stored.grain), recording.shape[1])
+    meta = np.empty((0, 0), recording.dtype)
+    return recording.copy(data=da.from_array(stored, chunks, name=f"recording-{stored.name}", meta=meta))
+
+
+def source_of(array: da.Array) -> Any:
+    """What a Dask array reads, where it holds nothing but reads of one array on disk; else None.
+
+    Arrays that :func:`open_recording` and xarray opened are such, until something is done to them.
+
+    Examples
+    --------
+    >>> source_of(da.ones(3)) is None
+    True
+    """
+    original = f"original-{array.name}"
+    layers = array.dask.layers
+    if set(layers) != {array.name, original}:
+        return None
+    node = next(iter(dict(layers[original]).values()))
+    source = getattr(node, "value", node)  # of a DataNode
+    known = isinstance(source, Stored | ImplicitToExplicitIndexingAdapter)
+    return source if known and source.shape == array.shape and source.dtype == array.dtype else None
+
+
+def kept_bytes(array: da.Array) -> int:
+    """Bytes of a stored chunk that tasks of a Dask array decode whole and keep, the largest; 0 where there is none.
+
+    Examples
+    --------
+    >>> kept_bytes(da.ones(3))
+    0
+    """
+    readings = (part for layer in array.dask.layers.values() for part in _first_task(layer))
+    sources = [part.source for part in readings if isinstance(part, Reading)]
+    return max((source.kept_bytes for source in sources if isinstance(source, Stored)), default=0)
+
+
+def _first_task(layer: Any) -> tuple[Any, ...]:
+    """The first task of a layer that was written out, as a tuple; one stands for all."""
+    first = next(iter(layer.values()), None) if isinstance(layer, MaterializedLayer) else None
+    return first if isinstance(first, tuple) else ()
+
+
+def rows_of(data: da.Array | NDArray[Any], span: Span) -> Reading | Delayed | NDArray[Any]:
+    """Rows as one NumPy array within a task, all other axes whole: here, read by the task, or delayed.
+
+    Examples
+    --------
+    >>> rows_of(np.arange(3), (1, 3))
+    array([1, 2])
+    """
+    if isinstance(data, np.ndarray):
+        return data[span[0] : span[1]]
+    source = source_of(data)
+    if source is not None:
+        return Reading(source, *span)
+    return data[span[0] : span[1]].rechunk(-1).to_delayed().ravel()[0]
+
+
+def chunks_of(data: da.Array) -> list[Reading | Delayed]:
+    """The chunks along the first axis, of which the others have one; as :func:`rows_of`."""
+    source = source_of(data)
+    if source is None:
+        return list(data.to_delayed().ravel())
+    stops = np.cumsum(data.chunks[0]).tolist()
+    return [Reading(source, start, stop) for start, stop in zip([0, *stops], stops, strict=False)]
+
+
+def _slab_rows(recording: xr.DataArray, grain: int) -> int:
+    """Samples of a slab: whole stored chunks, about 16 MB of them; a larger stored chunk is cut."""
+    row_bytes = max(1, recording.shape[1] * recording.dtype.itemsize)
+    wanted = max(1, SLAB_BYTES // row_bytes)
+    if _KEPT_BYTES >= grain * row_bytes > SLAB_BYTES:
+        return grain
+    return max(wanted // grain * grain, 1) if grain <= wanted else wanted
+
+
+def _grain(along: list[xr.Variable]) -> int:
+    """Samples of a stored chunk, the longest of all variables."""
+    known = [(v.encoding.get("preferred_chunks") or {}).get("time", 1) for v in along]
+    return max([int(np.max(rows)) for rows in known], default=1)

@@ -1,0 +1,1 @@
+"""The main job on disk: runs, stores, streams and how they are stopped."""

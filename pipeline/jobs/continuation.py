@@ -1,0 +1,357 @@
+"""Where a result goes on: the samples of the next frames, their times and segments, to the bit of one long run."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from ..engine.cuts import frame_runs
+from ..frames.features import FEATURES
+from ..frames.recording import GAP_PERIODS, open_recording
+from ..frames.units import UNKNOWN, in_units
+from .manifest import check_whole
+from .run import RunConfig, read_embedding
+from .store import open_group
+from .timeline import Lay, Piece, Place, checked_clock, gaps_of, joined, segments_from, times_of, without_holes
+
+# What every observer needs of an embedding, read once.
+_SMALL = ("lift", "feature_mean", "rate")
+Samples = NDArray[np.int64]
+Notice = Callable[[str], object]
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What a stored result gives to the frames that follow it."""
+
+    path: Path
+    config: RunConfig
+    embedding: xr.Dataset
+    carry: xr.DataArray
+    labels: xr.DataArray
+    """Frames of the result, for their attributes and coordinates."""
+    sources: list[tuple[Path, int]]
+    """Recordings that it was made from, with their samples."""
+    options: dict[str, Any]
+    """Of the features, with lengths in samples and the edges that were used."""
+    end_time: float
+    """Time of the last of their samples."""
+    units: str | None
+    """Of their values, where they are known."""
+    fingerprint: str
+    """Of the settings and numbers that the stream depends on."""
+
+    @property
+    def frame(self) -> int:
+        """Samples in a frame."""
+        return int(self.labels.attrs["frame_samples"])
+
+    @property
+    def hop(self) -> int:
+        """Samples between the starts of two frames."""
+        return int(self.labels.attrs["hop_samples"])
+
+    @property
+    def frame_period(self) -> float:
+        """Seconds between two frames."""
+        return float(self.labels.attrs["frame_period"])
+
+    @property
+    def period(self) -> float:
+        """Seconds between two samples."""
+        return self.frame_period / self.hop
+
+    @property
+    def half(self) -> float:
+        """Seconds from the first sample of a frame to its centre."""
+        return (self.frame - 1) / 2 * self.period
+
+    @property
+    def channels(self) -> list[str]:
+        """Names of the channels, in order."""
+        return list(dict.fromkeys(map(str, self.labels["channel"].values)))
+
+
+def learnt_from(result: Path, *, clip: bool = False) -> Learnt:
+    """Read what a stored result gives to the frames that follow it; large arrays stay lazy.
+
+    Parameters
+    ----------
+    result
+        As :func:`run` stored it.
+    clip
+        Count samples outside the histogram's edges in the end bins.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        There is no complete result, or one that does not hold its settings.
+    """
+    root = check_whole("extend", result)
+    if "settings" not in root:
+        raise ValueError(
+            f"extend: {result} must hold its settings; got a demonstration or a result of an earlier version. "
+            "Make it with: manifold-observer run."
+        )
+    config = RunConfig.from_json(root["settings"])
+    if clip and config.features != "histogram":
+        raise ValueError(f"extend: clip goes with histogram features; got {config.features}. Leave it out.")
+    embedding, labels = read_embedding(result), open_group(result, "frames")["frames"]
+    embedding = embedding.assign({name: embedding[name].compute() for name in _SMALL})
+    labels = labels.assign_coords(labels.coords.to_dataset().compute().coords)
+    carry = open_group(result, "state")["carry"].load()
+    sources = list(zip(map(Path, root["source_paths"]), root["source_samples"], strict=True))
+    options = _feature_options(config, labels) | ({"outside": "clip"} if clip else {})
+    units = None if root.get("source_units", "unknown") in UNKNOWN else str(root["source_units"])
+    numbers = [*(embedding[name] for name in _SMALL), carry]
+    mark = hashlib.sha256(root["settings"].encode() + b"".join(x.values.tobytes() for x in numbers)).hexdigest()
+    return Learnt(result, config, embedding, carry, labels, sources, options, float(root["end_time"]), units, mark)
+
+
+def _feature_options(config: RunConfig, frames: xr.DataArray) -> dict[str, Any]:
+    """Options that make the features of the result again: lengths in samples, the very edges."""
+    known = inspect.signature(FEATURES[config.features]).parameters
+    options = {name: value for name, value in config.feature_options.items() if value is not None and name != "bins"}
+    if "frame" in known:
+        options |= {"frame": int(frames.attrs["frame_samples"]), "hop": int(frames.attrs["hop_samples"])}
+    if "edges" in known:
+        options["edges"] = np.array(frames.attrs["edges"])
+    return options
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a stream stands: what the next call must know, kept with every part."""
+
+    next_sample: int
+    """First sample of the next frame, as long as no gap comes before it."""
+    after: int
+    """Sample after the last frame; a gap from here on begins a new segment."""
+    n_frames: int
+    """Of all parts."""
+    segment: int
+    """Of the last frame."""
+    last_time: float
+    """Centre of the last frame, in stream time."""
+    named: int
+    """Recordings that have been laid."""
+    names: str
+    """Fingerprint of their paths."""
+    places: list[Place]
+    """Places of the last of them, from the one that the next frame begins in."""
+    lay: Lay
+    begun: bool = True
+    """Whether the last frame is one of the stream, not of the result before it."""
+
+    def to_json(self) -> str:
+        """As an attribute holds it."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Position:
+        """As it was."""
+        values = json.loads(text)
+        places = [Place(*place) for place in values["places"]]
+        return cls(**{**values, "places": places, "lay": Lay(**values["lay"])})
+
+
+def beginning(learnt: Learnt) -> Position:
+    """The position after the frames of the result themselves, before any new recording."""
+    times, frames = learnt.labels["time"], learnt.labels
+    last = float(times[-1])
+    lay = Lay(
+        learnt.period,
+        end=learnt.end_time,
+        first=0,
+        shift=float(np.ravel(frames.attrs.get("time_shifts", 0.0))[-1]),
+        anchor=float(times[0]) - learnt.half,
+        dated=times.attrs.get("start_time"),
+    )
+    return Position(0, 0, 0, int(frames["segment"][-1]), last, 0, "", [], lay, begun=False)
+
+
+def laid(
+    learnt: Learnt, position: Position, paths: Sequence[Path], notice: Notice | None
+) -> tuple[list[Piece], Position]:
+    """Open the pieces that are not used up and lay them end to end.
+
+    Parameters
+    ----------
+    learnt, position
+        What goes on, and from where.
+    paths
+        All recordings of the stream, from the first.
+    notice
+        Told of a recording that cannot be opened yet; None raises.
+
+    Returns
+    -------
+    The open pieces (none, where one that is needed cannot be opened yet), and the position with them.
+    """
+    _check_names(position, paths)
+    pieces: list[Piece] = []
+    lay, used = position.lay, position.named - len(position.places)
+    for number, path in enumerate(paths[used:], used):
+        recording = _opened(path, learnt, notice, growing=number == len(paths) - 1)
+        if recording is None:
+            break
+        ticks = checked_clock(path, recording, learnt.period)
+        if number < position.named:
+            place = position.places[number - used]
+            _check_length(path, place.samples, recording.sizes["time"], last=number == position.named - 1)
+            piece, lay = lay.again(recording, ticks, place)
+        elif number == 0 and path.resolve() == learnt.sources[-1][0]:
+            piece, lay = lay.grown(recording, ticks)
+            position = _after_source(learnt, position, piece)
+        else:
+            piece, lay = lay.place(path, recording, ticks, begins=number == 0)
+        pieces.append(piece)
+    if len(pieces) < len(position.places):
+        return [], position
+    named = used + len(pieces)
+    if notice is not None:
+        pieces = _without_holes(pieces, min(position.next_sample, position.after), notice)
+    return pieces, replace(position, lay=lay, named=named, names=_names(paths[:named]))
+
+
+def _without_holes(pieces: Sequence[Piece], begin: int, notice: Notice) -> list[Piece]:
+    """What is NaN does not end a stream that is followed: it is left out, as if the clock had a gap there."""
+    whole = [without_holes(piece, begin) for piece in pieces]
+    for piece in whole:
+        if piece.holes:
+            source, first = piece.recording.attrs["source"], piece.holes[0][0] - piece.place.first
+            notice(
+                f"left out: {source} holds NaN or infinite values from sample {first} on; frames begin anew after "
+                "them, in a new segment"
+            )
+    return whole
+
+
+def next_frames(learnt: Learnt, position: Position, pieces: Sequence[Piece], stop: int) -> tuple[Samples, int]:
+    """First samples of the new whole frames before ``stop``, and the sample from which they are cut."""
+    begin = min([position.next_sample, *(gap for gap in gaps_of(pieces) if gap >= position.after)])
+    if not pieces or stop <= begin:
+        return np.zeros(0, np.int64), begin
+    runs = frame_runs(segments_from(pieces, begin, stop), learnt.frame, learnt.hop, len(learnt.channels))
+    starts = [begin + run.first_sample + learnt.hop * np.arange(run.n_frames) for run in runs]
+    return np.concatenate([np.zeros(0, np.int64), *starts]), begin
+
+
+def new_frames(
+    learnt: Learnt, position: Position, pieces: Sequence[Piece], firsts: Samples, begin: int
+) -> tuple[xr.DataArray, bool]:
+    """The new frames, lazily, with the labels of the result's, and whether they begin a new segment."""
+    stop = int(firsts[-1]) + learnt.frame
+    frames = FEATURES[learnt.config.features](joined(pieces, begin, stop, learnt.period), **learnt.options)
+    anew = _begins_segment(learnt, position, pieces, int(firsts[0]))
+    labels = {name: values for name, values in learnt.labels.coords.items() if values.dims == ("feature",)}
+    segment = frames["segment"] + position.segment + anew
+    time = ("frame", _centres(learnt, pieces, firsts), learnt.labels["time"].attrs)
+    labelled = frames.assign_coords(
+        {**labels, "time": time, "segment": ("frame", segment.values, frames["segment"].attrs)}
+    )
+    labelled.attrs = {name: value for name, value in frames.attrs.items() if name != "unused_samples"}
+    return labelled.assign_attrs(frame_period=learnt.frame_period), anew
+
+
+def moved(learnt: Learnt, position: Position, pieces: Sequence[Piece], firsts: Samples, segment: int) -> Position:
+    """The position after new frames, the last of them in a segment."""
+    next_sample, after = int(firsts[-1]) + learnt.hop, int(firsts[-1]) + learnt.frame
+    needed = [piece.place for piece in pieces[:-1] if piece.stop > min(next_sample, after)]
+    return replace(
+        position,
+        next_sample=next_sample,
+        after=after,
+        n_frames=position.n_frames + len(firsts),
+        segment=segment,
+        last_time=float(_centres(learnt, pieces, firsts[-1:])[0]),
+        places=[*needed, pieces[-1].place],
+        begun=True,
+    )
+
+
+def _centres(learnt: Learnt, pieces: Sequence[Piece], firsts: Samples) -> NDArray[np.float64]:
+    """Centres of frames, in stream time."""
+    return (times_of(pieces, firsts) + times_of(pieces, firsts + learnt.frame - 1)) / 2
+
+
+def _begins_segment(learnt: Learnt, position: Position, pieces: Sequence[Piece], first: int) -> bool:
+    """Whether a gap lies between the last frame and the one that begins at a sample."""
+    gaps = [gap for gap in gaps_of(pieces) if position.after <= gap <= first]
+    if position.begun or gaps or not pieces[0].place.told:
+        return bool(gaps)
+    pause = float(_centres(learnt, pieces, np.array([first]))[0]) - position.last_time
+    return pause > GAP_PERIODS * learnt.frame_period
+
+
+def _after_source(learnt: Learnt, position: Position, piece: Piece) -> Position:
+    """The position in the recording that the result ends with."""
+    path, known = learnt.sources[-1]
+    _check_length(path, known, piece.place.samples, last=True)
+    begin = max([0, *(gap for gap in piece.gaps() if gap < known)])
+    n_frames = max(0, (known - begin - learnt.frame) // learnt.hop + 1)
+    if not n_frames:  # the last frame lies before the gap
+        return replace(position, next_sample=begin, after=begin)
+    last = begin + (n_frames - 1) * learnt.hop
+    if abs(float(_centres(learnt, [piece], np.array([last]))[0]) - position.last_time) > learnt.period:
+        raise ValueError(
+            f"extend: {path} must go on with the samples that {learnt.path} was made from; got another clock. "
+            "Name it under another path, to begin at its first sample."
+        )
+    return replace(position, next_sample=last + learnt.hop, after=last + learnt.frame)
+
+
+def _opened(path: Path, learnt: Learnt, notice: Notice | None, *, growing: bool) -> xr.DataArray | None:
+    """Open a piece as the result's recordings were, in their units; None where it has to be waited for."""
+    try:
+        recording = open_recording(path, **learnt.config.open_options, growing=growing)
+    except (OSError, ValueError) as error:
+        if notice is None:
+            raise
+        notice(f"waiting for {path}: {error}")
+        return None
+    known = "channel" in recording.coords
+    channels = [str(c) for c in recording["channel"].values] if known else map(str, range(recording.sizes["channel"]))
+    if list(dict.fromkeys(channels)) != learnt.channels:
+        raise ValueError(
+            f"extend: recordings must have the channels of the result, {', '.join(learnt.channels)}; got other ones "
+            f"in {path}. Choose a recording of the same sensors."
+        )
+    return in_units(recording, learnt.units, "extend")
+
+
+def _check_length(path: Path, known: int, samples: int, *, last: bool) -> None:
+    """A recording may grow while it is the last; it never shrinks."""
+    if samples < known:
+        raise ValueError(
+            f"extend: a recording must not shrink; got {samples} samples in {path}, which had {known}. "
+            "Restore it, or begin anew in another folder."
+        )
+    if samples > known and not last:
+        raise ValueError(
+            f"extend: only the last recording may grow; got {samples} samples in {path}, which had {known} when the "
+            "next was used. Restore it, or begin anew in another folder."
+        )
+
+
+def _check_names(position: Position, paths: Sequence[Path]) -> None:
+    """The recordings of earlier calls come first, in their order."""
+    if position.named > len(paths) or (position.named and _names(paths[: position.named]) != position.names):
+        raise ValueError(
+            f"extend: NEW must begin with the {position.named} recordings of the parts before, in their order; got "
+            "others. Name all of them from the first on, as in new/*.wav, or begin anew in another folder."
+        )
+
+
+def _names(paths: Sequence[Path]) -> str:
+    """Fingerprint of paths."""
+    return hashlib.sha256("\n".join(str(path.resolve()) for path in paths).encode()).hexdigest()

@@ -1,0 +1,97 @@
+"""Frames are stored as they are computed, a few chunks at a time, so that a cluster never holds many of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import xarray as xr
+import zarr
+from dask.delayed import Delayed
+from numpy.typing import NDArray
+
+from ..engine.cuts import Span
+from ..frames.runs import require_features
+from ..graph.compute import Progress, on_cluster, silent, stream, task
+from .store import write_group
+
+_GROUP = "frames"
+
+
+def write_frames(folder: Path, frames: xr.DataArray, progress: Progress = silent) -> xr.DataArray:
+    """Compute frames into the group ``/frames`` of a result, and open them lazily as they stand there.
+
+    Parameters
+    ----------
+    folder
+        As :func:`writing` gave it.
+    frames
+        Dims ``(frame, feature)``.
+    progress
+        Called with (stage, chunks done, chunks in all).
+
+    Returns
+    -------
+    The frames on disk.
+
+    Raises
+    ------
+    ValueError
+        A task would not fit into a worker.
+    Exception
+        Whatever a task raised.
+
+    Notes
+    -----
+    A thread has two chunks of the store in hand, and the blocks of frames that they are made of.
+    """
+    require_features(frames)
+    lazy = frames.chunks is not None
+    # Labels are small, but may be lazy too, as those of a simulation are: only the frames are filled in below.
+    labelled = frames.assign_coords({name: label.compute() for name, label in frames.coords.items() if label.chunks})
+    stored = write_group(folder, _GROUP, labelled.to_dataset(name=_GROUP), fill=not lazy)[_GROUP]
+    if not lazy:
+        progress("features", 1, 1)
+        return stored
+    stops = np.cumsum(stored.data.chunks[0]).tolist()
+    spans = list(zip([0, *stops[:-1]], stops, strict=True))
+    place = str((folder / _GROUP / _GROUP).resolve())
+    for _ in stream(_regions(frames.data.rechunk({1: -1}), spans, place), len(spans), "features", progress):
+        pass
+    return stored
+
+
+def _regions(data: da.Array, spans: list[Span], place: str) -> Iterator[Delayed]:
+    """A task for each chunk of the store, made of the blocks of frames that lie in it.
+
+    On a cluster blocks are asked for as the chunks are, once each: two chunks may need the same.
+    """
+    stops = np.cumsum(data.chunks[0])
+    apart = on_cluster()
+    made: dict[int, Any] = {} if apart else dict(enumerate(data.to_delayed().ravel()))
+    for span in spans:
+        first, last = np.searchsorted(stops, [span[0], span[1] - 1], side="right").tolist()
+        for number in range(first, last + 1):
+            if number not in made:
+                made[number] = dask.persist(data.blocks[number].to_delayed().ravel()[0])[0]
+        numbers = range(first, last + 1)
+        cuts = [_within(span, int(stops[number]), data.chunks[0][number]) for number in numbers]
+        yield task(_write, place, span, [made[number] for number in numbers], cuts)
+        if apart:  # what no later chunk needs is let go; the tasks above hold theirs
+            made = {number: block for number, block in made.items() if stops[number] > span[1]}
+
+
+def _within(span: Span, stop: int, length: int) -> Span:
+    """The rows of a block of frames, which ends at ``stop``, that lie in a span."""
+    start = stop - length
+    return max(span[0] - start, 0), min(span[1], stop) - start
+
+
+def _write(place: str, span: Span, blocks: list[NDArray[np.float64]], cuts: list[Span]) -> None:
+    """One task: rows of some blocks as one chunk of the store."""
+    rows = [block[start:stop] for block, (start, stop) in zip(blocks, cuts, strict=True)]
+    zarr.open_array(place, mode="r+")[span[0] : span[1]] = rows[0] if len(rows) == 1 else np.concatenate(rows)

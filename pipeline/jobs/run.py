@@ -1,0 +1,369 @@
+"""The main job: recordings in, a labelled state trajectory out, stored as a DataTree."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from ..embedding.embed import embed
+from ..embedding.plan import Plan, plan
+from ..engine.config import OPTIMAL_GAINS, USUAL_RATES, EmbedConfig, ObserverConfig
+from ..frames.features import FEATURES, shared_edges
+from ..frames.join import join_frames
+from ..frames.recording import clock, open_recording
+from ..frames.units import alike, units_of
+from ..graph.sight import check_files
+from ..observers.calibrate import calibrate
+from ..observers.observe import observe
+from ..observers.smooth import smooth
+from .filling import write_frames
+from .manifest import check_whole
+from .placement import check_place, placed
+from .progress import Stages
+from .store import check_space, open_group, passes_beside, start, write_group, writing
+from .workfolder import sweep
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """What a run does to its recordings."""
+
+    features: str = "stft"
+    """Name of the features: "histogram", "stft", "log_rms" or "identity"."""
+    feature_options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the features: frame, hop, bins, floor, ..."""
+    open_options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of :func:`open_recording`."""
+    embed_options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of :func:`embed`."""
+    observe_options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of :func:`observe`."""
+    smooth: bool = False
+    """Whether to smooth as well, for a recording that has ended."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work, before anything is read."""
+        if self.features not in FEATURES:
+            raise ValueError(f"run: features must be one of {', '.join(FEATURES)}; got {self.features!r}.")
+        known = inspect.signature(FEATURES[self.features]).parameters
+        unknown = [name for name, value in self.feature_options.items() if value is not None and name not in known]
+        if unknown:
+            raise ValueError(f"run: {self.features} features have no {', '.join(unknown)}. Leave it out.")
+        EmbedConfig(**self.embed_options)
+        own = {option.name for option in fields(ObserverConfig)}
+        ObserverConfig(**{name: value for name, value in self.observe_options.items() if name in own})
+
+    @property
+    def smooth_options(self) -> dict[str, Any]:
+        """Options of :func:`smooth`: those of the observer, with an optimal gain."""
+        options = {name: value for name, value in self.observe_options.items() if name != "gamma"}
+        return options | ({} if options.get("gain") in OPTIMAL_GAINS else {"gain": "kalman"})
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether some filter takes its dynamics from the frames."""
+        ways = [self.observe_options, *([self.smooth_options] if self.smooth else [])]
+        given = [way.get("rates") for way in ways]
+        usual = [USUAL_RATES[way.get("gain", "paper")] for way in ways]
+        named = [own if rates is None else rates for rates, own in zip(given, usual, strict=True)]
+        return any(isinstance(rates, str) and rates == "calibrated" for rates in named)
+
+    def flat(self) -> dict[str, Any]:
+        """All settings that were given, in one level, for reports and attributes."""
+        parts = asdict(self)
+        flat = {name: parts.pop(name) for name in ("features", "smooth")}
+        for options in parts.values():
+            flat |= {name: value for name, value in options.items() if value is not None}
+        return flat
+
+    def to_json(self) -> str:
+        """All settings as text, from which :meth:`from_json` makes the same; NumPy's values become plain.
+
+        Examples
+        --------
+        >>> config = RunConfig("histogram", {"frame": 60, "edges": np.array([0.0, 0.5, 1.0])})
+        >>> RunConfig.from_json(config.to_json()).feature_options
+        {'frame': 60, 'edges': [0.0, 0.5, 1.0]}
+        """
+        return json.dumps(asdict(self), default=_from_numpy)
+
+    @classmethod
+    def from_json(cls, text: str) -> RunConfig:
+        """Settings from what :meth:`to_json` gave."""
+        return cls(**json.loads(text))
+
+
+def run(
+    recordings: Sequence[Path],
+    out: Path,
+    config: RunConfig,
+    *,
+    overwrite: bool = False,
+    stages: Stages | None = None,
+) -> xr.DataTree:
+    """Run features, embedding and observer over recordings, and store what they give; this computes.
+
+    Several recordings are segments of one, with a gap between. The result appears at ``out`` whole, at
+    the end, or not at all.
+
+    Parameters
+    ----------
+    recordings
+        Files, in the order of time.
+    out
+        Zarr folder to write: groups ``/frames``, ``/embedding``, ``/state``, and ``/smoothed`` if asked for.
+    config
+        What to do.
+    overwrite
+        Replace an earlier result at ``out``.
+    stages
+        Where to report progress and seconds.
+
+    Returns
+    -------
+    The stored result, opened lazily.
+
+    Raises
+    ------
+    ValueError, OSError
+        As the stages say; nothing is left at ``out``.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> rng = np.random.default_rng(0)
+    >>> np.save(folder / "walk.npy", rng.normal(size=(300, 3)).cumsum(axis=0))
+    >>> config = RunConfig("identity", embed_options={"n_modes": 2})
+    >>> result = run([folder / "walk.npy"], folder / "walk.zarr", config)
+    >>> result["state/state"].sizes
+    Frozen({'frame': 300, 'mode': 2})
+    """
+    stages = stages or Stages()
+    with writing(out, recordings, overwrite=overwrite) as folder, _passes_named(passes_beside(folder)) as passes:
+        check_files(recordings, folder)
+        with stages("features"):
+            opened = alike([open_recording(path, **config.open_options) for path in recordings], "run")
+            frames = _features(opened, config)
+            frames.attrs["sources"] = [str(path) for path in recordings]
+            start(folder, {**_origin(recordings, opened, frames, config), **_plain(config.flat())})
+        analyse(folder, frames, config, stages, checkpoint=passes)
+    return open_result(out)
+
+
+@contextmanager
+def _passes_named(passes: Path) -> Iterator[Path]:
+    """Have an error say from where the same command resumes, if some passes of a long solve are kept."""
+    try:
+        yield passes
+    except BaseException as error:
+        if number := len(list(passes.glob("pass-*.npz"))):
+            error.add_note(f"The same command resumes after pass {number}, which is kept in {passes}.")
+        raise
+
+
+def forecast(recordings: Sequence[Path], config: RunConfig) -> Plan:
+    """Say what the embedding of a run will cost; a few frames are timed.
+
+    Parameters
+    ----------
+    recordings
+        Files, in the order of time.
+    config
+        What the run would do.
+
+    Returns
+    -------
+    The forecast.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> path = Path(tempfile.mkdtemp()) / "walk.npy"
+    >>> np.save(path, np.random.default_rng(0).normal(size=(300, 3)).cumsum(axis=0))
+    >>> forecast([path], RunConfig("identity")).n_frames
+    300
+    """
+    check_files(recordings)
+    opened = alike([open_recording(path, **config.open_options) for path in recordings], "run")
+    return plan(_features(opened, config), **config.embed_options)
+
+
+def check(recordings: Sequence[Path], out: Path, config: RunConfig, *, overwrite: bool = False) -> None:
+    """Refuse what can be refused from names and headers alone, before a cluster is started.
+
+    Raises
+    ------
+    ValueError, OSError
+        A recording cannot be opened, or the output cannot be put where it shall be.
+    """
+    sweep(placed(out).parent, recordings)
+    check_place(out, recordings, overwrite)
+    alike([open_recording(path, **config.open_options) for path in recordings], "run")
+
+
+def analyse(
+    folder: Path,
+    frames: xr.DataArray,
+    config: RunConfig,
+    stages: Stages,
+    covariance: xr.DataArray | None = None,
+    checkpoint: Path | None = None,
+) -> tuple[xr.DataArray, xr.Dataset, xr.Dataset]:
+    """Store frames, embed them, observe them, and store both.
+
+    Parameters
+    ----------
+    folder
+        As :func:`writing` gave it, with a root.
+    frames
+        Dims ``(frame, feature)``.
+    config
+        Options of the embedding and the observer.
+    stages
+        Where to report.
+    covariance
+        Local covariances, where they are given.
+    checkpoint
+        Folder for the passes of a long solve.
+
+    Returns
+    -------
+    Frames, embedding (with its reference) and state as they stand on disk.
+    """
+    stored = store_frames(folder, frames, stages)
+    with stages("embed"):
+        embedding = embed(
+            stored, covariance=covariance, progress=stages.report, checkpoint=checkpoint, **config.embed_options
+        )
+        if config.calibrated:
+            embedding = calibrate(embedding, progress=stages.report)
+        # The frames stand beside the embedding already: it says where, and does not hold them twice.
+        light = embedding.drop_vars(["reference", "reference_covariance"], errors="ignore")
+        embedding = write_group(folder, "embedding", light.assign_attrs(reference="../frames"))
+        stages.report("embedding", 1, 1)
+    with stages("observe"):
+        embedding = _with_reference(embedding.load(), stored)
+        state = write_group(folder, "state", observe(embedding, stored, **config.observe_options))
+        stages.report("observer", 1, 1)
+    if config.smooth:
+        with stages("smooth"):
+            write_group(folder, "smoothed", smooth(embedding, stored, **config.smooth_options))
+            stages.report("smoother", 1, 1)
+    return stored, embedding, state
+
+
+def store_frames(folder: Path, frames: xr.DataArray, stages: Stages) -> xr.DataArray:
+    """Compute frames into the group ``/frames`` of a result, and open them lazily as they stand there."""
+    check_space(folder, frames.nbytes)
+    with stages("features"):
+        return write_frames(folder, frames, stages.report)
+
+
+def open_result(out: Path) -> xr.DataTree:
+    """Open a stored result lazily: groups ``/frames``, ``/embedding``, ``/state``, and ``/smoothed`` if asked for.
+
+    Parameters
+    ----------
+    out
+        Folder that :func:`run` wrote.
+
+    Returns
+    -------
+    The tree; ``xr.open_datatree(out)`` gives the same.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is nothing at ``out``.
+    ValueError
+        The result is not complete, or damaged.
+    """
+    attrs = check_whole("open_result", out)
+    groups = sorted(path.parent.name for path in out.glob("*/zarr.json"))
+    return xr.DataTree.from_dict({"/": xr.Dataset(attrs=attrs), **{name: open_group(out, name) for name in groups}})
+
+
+def read_embedding(out: str | os.PathLike[str]) -> xr.Dataset:
+    """Read the embedding of a stored result, with its frames as ``reference`` again, lazily.
+
+    Parameters
+    ----------
+    out
+        Folder that :func:`run` wrote.
+
+    Returns
+    -------
+    What :func:`embed` gave: new frames can be observed, and the embedding extended or calibrated.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        There is no result at ``out``, or it is not complete, or damaged.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> np.save(folder / "walk.npy", np.random.default_rng(0).normal(size=(300, 3)).cumsum(axis=0))
+    >>> _ = run([folder / "walk.npy"], folder / "walk.zarr", RunConfig("identity", embed_options={"n_modes": 2}))
+    >>> read_embedding(folder / "walk.zarr").reference.sizes
+    Frozen({'frame': 300, 'feature': 3})
+    """
+    out = Path(out)
+    check_whole("read_embedding", out, ["embedding", "frames"])
+    return _with_reference(open_group(out, "embedding"), open_group(out, "frames")["frames"])
+
+
+def _with_reference(embedding: xr.Dataset, frames: xr.DataArray) -> xr.Dataset:
+    """The embedding and the frames that it was made from, together again."""
+    return embedding.assign(reference=frames.drop_vars(frames.coords))
+
+
+def _features(recordings: Sequence[xr.DataArray], config: RunConfig) -> xr.DataArray:
+    """Frames of all recordings, with the same bins where there are bins."""
+    options = {name: value for name, value in config.feature_options.items() if value is not None}
+    if config.features == "histogram" and "edges" not in options:
+        options["edges"] = shared_edges(recordings, options.pop("bins", None))
+    if config.features != "identity" and "frame" not in options:
+        raise ValueError(
+            f"run: {config.features} features need a frame length; got none. Give --frame 23ms, or a number of samples."
+        )
+    make = FEATURES[config.features]
+    return join_frames([make(recording, **options) for recording in recordings])
+
+
+def _origin(
+    recordings: Sequence[Path], opened: Sequence[xr.DataArray], frames: xr.DataArray, config: RunConfig
+) -> dict[str, Any]:
+    """What a result is made from and how, so that it can go on over new data."""
+    last, shift = opened[-1], float(np.ravel(frames.attrs.get("time_shifts", 0.0))[-1])
+    return {
+        "sources": [str(path) for path in recordings],
+        "source_paths": [str(path.resolve()) for path in recordings],
+        "source_samples": [recording.sizes["time"] for recording in opened],
+        "source_units": next((units for units in map(units_of, opened) if units), "unknown"),
+        "end_time": shift + float(clock(last).at(np.array([last.sizes["time"] - 1]))[0]),
+        "settings": config.to_json(),
+    }
+
+
+def _from_numpy(value: Any) -> Any:
+    """NumPy's arrays and numbers as JSON can hold them."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    raise TypeError(f"run: settings must be numbers, text and lists of them; got {value!r}.")
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    """Values as attributes can hold them."""
+    return {name: v if isinstance(v, str | int | float | list) else str(v) for name, v in values.items()}

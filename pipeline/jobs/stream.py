@@ -1,0 +1,373 @@
+"""A stored result goes on over new data, part after part, to the bit as if all had been one long run.
+
+Throughout: a *stream* is what follows a result; a *part* is what one call adds to it, an ordinary
+complete result with the groups ``/frames`` and ``/state``, whose attributes say where the next begins.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import xarray as xr
+
+from ..frames.features import Frame, samples_in
+from ..graph.sight import check_files
+from ..observers.observe import observe
+from .continuation import Learnt, Notice, Position, beginning, laid, learnt_from, moved, new_frames, next_frames
+from .manifest import check_whole
+from .placement import check_parent, lies_within
+from .progress import Stages
+from .run import store_frames
+from .store import alone, is_complete, open_group, start, write_group, writing
+from .timeline import Piece
+from .workfolder import is_work_folder, sweep
+
+_PART = re.compile(r"\d{6}\.zarr")
+
+
+class Step(NamedTuple):
+    """What one call added: the part (None where there was no whole frame), its frames, those of all parts."""
+
+    part: Path | None
+    added: int
+    total: int
+
+
+def extend_result(
+    result: Path,
+    recordings: Sequence[Path],
+    out: Path,
+    *,
+    hold_back: Frame = 0,
+    clip: bool = False,
+    stages: Stages | None = None,
+) -> Step:
+    """Go on with a stored result over new recordings, from where the last call stopped; this computes.
+
+    All calls together give the bits of one long run of features and observer (Algorithm 3) over all
+    samples, wherever they are cut. What is added appears whole, as the next part in ``out``, or not at all.
+
+    Parameters
+    ----------
+    result
+        As :func:`run` stored it. It is not changed.
+    recordings
+        The new recordings, in their order, from the first one on in every call: the pieces of one recording
+        that goes on. Pieces without a clock, or whose clock starts over, follow without a gap; one whose
+        clock says that it begins later begins a new segment. The last one may have grown since the last
+        call. If the first is the recording that the result ends with, its new samples are taken. A
+        pattern such as ``new/*.wav`` stands for the files that it matches, by name.
+    out
+        Folder of the parts: ``000000.zarr``, ``000001.zarr``, ...
+    hold_back
+        Newest samples (or duration) to leave for a later call: as many as a writer adds at once, where
+        it makes room in a Zarr array before it fills it.
+    clip
+        Count samples outside the histogram's edges in the end bins instead of refusing them.
+    stages
+        Where to report progress and seconds.
+
+    Returns
+    -------
+    The part, its number of frames and that of all parts. Without a new whole frame nothing is written.
+
+    Raises
+    ------
+    ValueError, OSError
+        A recording does not go on where the last call stopped, or has other channels or another rate; the
+        parts in ``out`` follow another result; another run is writing there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from manifold_observer.pipeline.jobs.run import RunConfig, run
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> walk = np.random.default_rng(0).normal(size=(400, 3)).cumsum(axis=0)
+    >>> for name, rows in {"a": walk[:300], "b": walk[300:330], "c": walk[330:]}.items():
+    ...     np.save(folder / f"{name}.npy", rows)
+    >>> _ = run([folder / "a.npy"], folder / "a.zarr", RunConfig("identity", embed_options={"n_modes": 2}))
+    >>> new = [folder / "b.npy", folder / "c.npy"]
+    >>> extend_result(folder / "a.zarr", new[:1], folder / "more").added
+    30
+    >>> extend_result(folder / "a.zarr", new, folder / "more")[1:]
+    (70, 100)
+    >>> open_stream(folder / "more").state.sizes
+    Frozen({'frame': 100, 'mode': 2})
+    """
+    _check_out(out, [result, *recordings])
+    learnt = learnt_from(result, clip=clip)
+    with alone(out):
+        _check_parts(out)
+        return _step(learnt, recordings, out, hold_back, stages or Stages(), None)
+
+
+def follow(
+    result: Path,
+    recordings: Sequence[Path],
+    out: Path,
+    *,
+    interval: float = 1.0,
+    idle: float | None = None,
+    hold_back: Frame = 0,
+    clip: bool = False,
+    wait: Callable[[float], object] = time.sleep,
+    notice: Callable[[str], object] = lambda sentence: None,
+) -> Iterator[Step]:
+    """Go on with a stored result as new data arrive, one part after the other; this computes.
+
+    A recording that does not exist yet, or cannot be opened yet, is waited for, and those named after it
+    with it.
+
+    Parameters
+    ----------
+    result, recordings, out, hold_back, clip
+        As for :func:`extend_result`. A pattern is looked up again every time.
+    interval
+        Seconds from one look to the next.
+    idle
+        Seconds without a new whole frame after which to stop; None goes on for ever.
+    wait
+        Called with ``interval`` between looks; following ends when it gives something true, as
+        :meth:`threading.Event.wait` does.
+    notice
+        Called with one sentence when a recording has to be waited for.
+
+    Yields
+    ------
+    Every part, once it is written.
+
+    Raises
+    ------
+    ValueError, OSError
+        As for :func:`extend_result`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from manifold_observer.pipeline.jobs.run import RunConfig, run
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> walk = np.random.default_rng(0).normal(size=(400, 3)).cumsum(axis=0)
+    >>> np.save(folder / "a.npy", walk[:300])
+    >>> _ = run([folder / "a.npy"], folder / "a.zarr", RunConfig("identity", embed_options={"n_modes": 2}))
+    >>> def arrive(seconds):
+    ...     np.save(folder / "b.npy", walk[300:])
+    >>> steps = follow(folder / "a.zarr", [folder / "b.npy"], folder / "more", wait=arrive)
+    >>> next(steps).added
+    100
+    """
+    _check_out(out, [result, *recordings])
+    learnt = learnt_from(result, clip=clip)
+    told = _Once(notice)
+    with alone(out):
+        _check_parts(out)
+        since = time.monotonic()
+        while True:
+            step = _step(learnt, recordings, out, hold_back, Stages(), told)
+            if step.added:
+                yield step
+                since = time.monotonic()
+            elif idle is not None and time.monotonic() - since >= idle:
+                return
+            if wait(interval):
+                return
+
+
+def open_stream(out: Path) -> xr.Dataset:
+    """Open all parts of a stream as one lazy Dataset.
+
+    Parameters
+    ----------
+    out
+        Folder that :func:`extend_result` or ``manifold-observer extend`` wrote to.
+
+    Returns
+    -------
+    ``frames(frame, feature)`` and ``state(frame, mode)`` of all parts, one after the other, with ``time``
+    and ``segment``; ``carry(mode)`` of the last; what the gain adds, such as ``state_std(frame, mode)``.
+
+    Raises
+    ------
+    FileNotFoundError
+        There are no parts.
+    ValueError
+        A part is missing, or is not complete.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> open_stream(Path(tempfile.mkdtemp()))
+    Traceback (most recent call last):
+    FileNotFoundError: open_stream: /tmp/... holds no parts. ...
+    """
+    parts = _parts(Path(out))
+    if not parts:
+        raise FileNotFoundError(f"open_stream: {out} holds no parts. Give the OUT of manifold-observer extend.")
+    attrs = [_checked("open_stream", part) for part in parts][-1]
+    frames, states = ([open_group(part, group) for part in parts] for group in ("frames", "state"))
+    last = states[-1]
+    whole = {str(name): values for name, values in last.data_vars.items() if "frame" not in values.dims}
+    along = {"frames": _along(frames, "frames")}
+    along |= {str(name): _along(states, str(name)) for name in last.data_vars if name not in whole}
+    return xr.Dataset({**along, **whole}, attrs={**attrs, **last.attrs})
+
+
+def _along(parts: Sequence[xr.Dataset], name: str) -> xr.DataArray:
+    """One variable of all parts, one after the other."""
+    arrays = [part[name] for part in parts]
+    return xr.concat(arrays, "frame", coords="minimal", compat="override", combine_attrs="override")
+
+
+class _Once:
+    """Says every sentence once."""
+
+    def __init__(self, say: Callable[[str], object]) -> None:
+        self.say, self.said = say, ""
+
+    def __call__(self, sentence: str) -> None:
+        if sentence != self.said:
+            self.say(sentence)
+        self.said = sentence
+
+
+def _step(
+    learnt: Learnt, recordings: Sequence[Path], out: Path, hold_back: Frame, stages: Stages, notice: Notice | None
+) -> Step:
+    """Write the next part, where there is a new whole frame."""
+    parts = _parts(out)
+    position = _position(parts[-1], learnt) if parts else beginning(learnt)
+    paths = _matched(recordings, patient=notice is not None)
+    held = samples_in(hold_back, 1 / learnt.period, "extend: hold_back") if hold_back else 0
+    pieces, position = laid(learnt, position, paths, notice)
+    firsts, begin = next_frames(learnt, position, pieces, position.lay.first - held)
+    if not len(firsts):
+        return Step(None, 0, position.n_frames)
+    part = out / f"{len(parts):06d}.zarr"
+    carry = open_group(parts[-1], "state")["carry"].load() if parts else learnt.carry
+    with writing(part, [learnt.path, *paths]) as folder, _counting_from(begin, pieces):
+        check_files([learnt.path, *paths], folder)
+        frames, anew = new_frames(learnt, position, pieces, firsts, begin)
+        position = moved(learnt, position, pieces, firsts, int(frames["segment"][-1]))
+        start(folder, _origin(learnt, position, pieces))
+        _write(folder, learnt, _told(carry, frames, anew=anew), frames, stages)
+    return Step(part, len(firsts), position.n_frames)
+
+
+def _write(folder: Path, learnt: Learnt, carry: xr.DataArray, frames: xr.DataArray, stages: Stages) -> None:
+    """Store frames, observe them, and store the state."""
+    stored = store_frames(folder, frames, stages)
+    options = dict(learnt.config.observe_options)
+    if options.get("initial") == "paper":
+        # New frames have no coordinates to start from; the carry needs none.
+        options["initial"] = "steady"
+    with stages("observe"):
+        write_group(folder, "state", observe(learnt.embedding, stored, carry=carry, **options))
+        stages.report("observer", 1, 1)
+
+
+def _told(carry: xr.DataArray, frames: xr.DataArray, *, anew: bool) -> xr.DataArray:
+    """The carry, with a time that tells the observer whether the frames begin a new segment."""
+    period = float(frames.attrs["frame_period"])
+    attrs = {name: value for name, value in carry.attrs.items() if name != "start_time"}
+    attrs |= {name: value for name, value in frames["time"].attrs.items() if name == "start_time"}
+    told = carry.copy()
+    told.attrs = {**attrs, "last_time": float(frames["time"][0]) - (2 if anew else 1) * period, "frame_period": period}
+    return told
+
+
+def _origin(learnt: Learnt, position: Position, pieces: Sequence[Piece]) -> dict[str, Any]:
+    """Attributes of a part: where it comes from, and where the next begins."""
+    return {
+        "sources": [str(piece.recording.attrs["source"]) for piece in pieces],
+        "extends": str(learnt.path.resolve()),
+        "extends_fingerprint": learnt.fingerprint,
+        "settings": learnt.config.to_json(),
+        "n_frames": position.n_frames,
+        "next_sample": position.next_sample,
+        "position": position.to_json(),
+    }
+
+
+def _position(part: Path, learnt: Learnt) -> Position:
+    """Where the last part says that the next begins."""
+    attrs = _checked("extend", part)
+    if attrs.get("extends_fingerprint") != learnt.fingerprint:
+        raise ValueError(
+            f"extend: OUT must hold parts that follow {learnt.path}; got {part}, which follows "
+            f"{attrs.get('extends', 'no result')}, as it was then. Name that result, or begin anew in another folder."
+        )
+    return Position.from_json(attrs["position"])
+
+
+def _check_parts(out: Path) -> None:
+    """Refuse to add to a stream that is damaged."""
+    for part in _parts(out):
+        _checked("extend", part)
+
+
+def _checked(who: str, part: Path) -> dict[str, Any]:
+    """Attributes of a part that is whole."""
+    if not is_complete(part):
+        raise ValueError(f"{who}: {part} is no complete part. Copy it again, or remove it and those after it.")
+    return check_whole(who, part)
+
+
+def _parts(out: Path) -> list[Path]:
+    """The parts in a folder, in order."""
+    found = sorted(path for path in out.glob("*.zarr") if _PART.fullmatch(path.name)) if out.is_dir() else []
+    for number, part in enumerate(found):
+        if int(part.stem) != number:
+            raise ValueError(
+                f"stream: parts must be numbered without a hole; {out} has no {number:06d}.zarr. Restore it."
+            )
+    return found
+
+
+def _matched(recordings: Sequence[Path], *, patient: bool) -> list[Path]:
+    """Recordings, with patterns replaced by the files that they match, by name."""
+    paths: list[Path] = []
+    for path in map(Path, recordings):
+        pattern = glob.has_magic(str(path)) and not path.exists()
+        found = [Path(name) for name in sorted(glob.glob(str(path)))] if pattern else [path]
+        if not found and not patient:
+            raise FileNotFoundError(f"extend: {path} must match a recording; got none. Check the pattern.")
+        paths += found
+    return paths
+
+
+def _check_out(out: Path, inputs: Sequence[Path]) -> None:
+    """Refuse a folder that is not for parts alone."""
+    check_parent("extend", out)
+    for source in inputs:
+        if lies_within(out, Path(source)):
+            raise ValueError(
+                f"extend: OUT must not be the result or a recording, or lie within; got {out} and {source}."
+            )
+    sweep(out, [Path(source) for source in inputs])
+    foreign = os.path.lexists(out) and (not out.is_dir() or any(not _ours(path) for path in out.iterdir()))
+    if foreign:
+        raise ValueError(
+            f"extend: OUT must be a new folder, or hold nothing but parts; got {out}. Choose another name."
+        )
+
+
+def _ours(path: Path) -> bool:
+    """Whether a name in OUT is that of a part, or of the folder in which one is being written."""
+    return _PART.fullmatch(path.name) is not None or is_work_folder(path)
+
+
+@contextmanager
+def _counting_from(begin: int, pieces: Sequence[Piece]) -> Iterator[None]:
+    """Errors about samples and frames say from where they count."""
+    try:
+        yield
+    except ValueError as error:
+        piece = next(piece for piece in pieces if begin < piece.stop)
+        where = f"sample {begin - piece.place.first} of {piece.recording.attrs['source']}"
+        raise ValueError(f"{error} Samples and frames count from {where}.") from None

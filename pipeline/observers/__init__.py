@@ -1,0 +1,1 @@
+"""What follows the hidden state, given an embedding: observers, filters, smoother, reconstruction."""

@@ -1,0 +1,136 @@
+"""Which filter an observer is: from gain, rates and what the embedding knows, to matrices."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from manifold_observer.tasks.observers import dynamics, kalman, observer
+from manifold_observer.tasks.observers.kalman import Model, Steady
+from manifold_observer.tasks.observers.observer import Filter
+
+from ..embedding.embed import generator_rates
+from ..engine.config import RATES, USUAL_RATES, ObserverConfig
+from ..frames.labels import frame_period
+from .calibrate import calibrate, given_rates
+
+Floats = NDArray[np.float64]
+
+
+class Chosen(NamedTuple):
+    """A filter, the decay of its modes over a frame, and for optimal gains the model behind it."""
+
+    filter: Filter
+    decay: Floats
+    model: Model | None
+    steady: Steady | None
+
+    @property
+    def contraction(self) -> float:
+        """Factor by which a frame brings two states together at least, in the metric of the posterior."""
+        metric = None if self.steady is None else self.steady.posterior
+        return observer.contraction_factor(self.filter.transition, metric)
+
+
+def choose_filter(
+    embedding: xr.Dataset,
+    frames: xr.DataArray,
+    config: ObserverConfig,
+    rates: str | NDArray[np.float64] | None,
+    burst_duration: float | None,
+) -> Chosen:
+    """The filter that the options describe; it computes where the embedding has yet to be calibrated.
+
+    Parameters
+    ----------
+    embedding
+        As :func:`embed` made it, calibrated or not.
+    frames
+        Dims ``(frame, feature)``, for their period.
+    config
+        Gain and step.
+    rates
+        Name, numbers, or None for those of the gain.
+    burst_duration
+        Seconds, for the rates of the generator.
+
+    Returns
+    -------
+    The filter.
+
+    Raises
+    ------
+    ValueError
+        Bad rates, or an Euler map that does not contract.
+    """
+    named = USUAL_RATES[config.gain] if rates is None else rates
+    from_frames = isinstance(named, str) and named == "calibrated"
+    own = None if from_frames else _rates(embedding, frames, named, burst_duration)
+    if own is None or config.gain == "kalman":
+        embedding = _calibrated(embedding, own)
+    decay = embedding["calibrated_rate"].values if own is None else own
+    if not config.optimal:
+        poles = _contracting_poles(decay, config.gamma, config)
+        inverse = np.linalg.pinv(embedding["lift"].values)
+        gain = observer.steady_gain(config.gamma, config.gain)
+        return Chosen(observer.contracting(inverse, poles, gain), decay, None, None)
+    poles = _contracting_poles(decay, 0.0, config)
+    model = _learnt(embedding, poles) if config.gain == "kalman" else _diffusion_maps_kalman(embedding, poles, decay)
+    known = kalman.steady(model)
+    return Chosen(kalman.kalman(model, known), decay, model, known)
+
+
+def _calibrated(embedding: xr.Dataset, decay: Floats | None) -> xr.Dataset:
+    """The embedding with a calibration for these rates, the one that it brings where that is it."""
+    if "calibrated_rate" in embedding:
+        brought = embedding["calibrated_rate"].values
+        from_frames = embedding.attrs.get("calibration") == "frames"
+        if from_frames if decay is None else np.array_equal(brought, decay):
+            return embedding
+    return calibrate(embedding, decay)
+
+
+def _learnt(embedding: xr.Dataset, poles: Floats) -> Model:
+    """Noise of process and measurement as the embedded frames show them."""
+    reading, _ = kalman.weighted_reading(embedding["lift"].values, embedding["feature_noise"].values)
+    process = dynamics.process_noise(poles, embedding["signal_variance"].values)
+    return Model(poles, process, reading, embedding["measurement_noise"].values)
+
+
+def _diffusion_maps_kalman(embedding: xr.Dataset, poles: Floats, decay: Floats) -> Model:
+    """The settings of the authors' follow-up (DMK): Q = diag(rate^2 var psi), R = diag(var z), H the lift."""
+    if "feature_variance" not in embedding:
+        raise ValueError("observe: gain='dmk' needs the feature_variance of the embedding; it has none. Embed again.")
+    reading, noise = kalman.weighted_reading(embedding["lift"].values, embedding["feature_variance"].values)
+    return Model(poles, np.diag(decay**2), reading, noise)
+
+
+def _rates(embedding: xr.Dataset, frames: xr.DataArray, rates: str | Floats, burst_duration: float | None) -> Floats:
+    """Decay of every mode over one frame."""
+    if not isinstance(rates, str):
+        return given_rates("observe", embedding, rates)
+    if rates == "step":
+        return embedding["rate"].values
+    if rates == "paper":
+        return 2 / float(embedding["epsilon"]) * embedding["rate"].values
+    if rates != "generator":
+        raise ValueError(f"observe: rates must be one of {', '.join(map(repr, RATES))}, or numbers; got {rates!r}.")
+    if burst_duration is None:
+        raise ValueError("observe: rates='generator' needs burst_duration= in seconds; got None.")
+    return generator_rates(embedding, burst_duration).values * frame_period(frames)
+
+
+def _contracting_poles(decay: Floats, gamma: float, config: ObserverConfig) -> Floats:
+    """Poles of the map, refused where it does not contract."""
+    poles = observer.poles(decay, gamma, config.step, config.substeps)
+    if (np.abs(poles) > 1).any():
+        mode = int(np.argmax(np.abs(poles)))
+        enough = observer.contracting_substeps(decay, gamma)
+        raise ValueError(
+            f"observe: the Euler map must contract; got the factor {poles[mode]:.3g} a frame for mode {mode + 1} with "
+            f"substeps={config.substeps}. Give substeps={enough}, leave it out, or take step='exact'."
+        )
+    return poles

@@ -1,0 +1,313 @@
+"""The contracting observer as a scan over chunks of frames, each handing its carry to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import dask
+import dask.array as da
+import numpy as np
+import xarray as xr
+from dask.delayed import Delayed
+from numpy.typing import NDArray
+
+from manifold_observer.tasks.arrays import first_not_finite
+from manifold_observer.tasks.observers import observer
+from manifold_observer.tasks.observers.observer import Filter
+
+from ..engine.config import ObserverConfig
+from ..engine.cuts import restarts
+from ..frames.join import seconds_between
+from ..frames.labels import check_features, frame_labels, frame_period, segment_of
+from ..frames.recording import GAP_PERIODS
+from ..frames.variables import annotate
+from ..graph.compute import task
+from ..graph.slabs import chunks_of
+from .filters import Chosen, choose_filter
+
+Floats = NDArray[np.float64]
+
+
+class Scanned(NamedTuple):
+    """One delayed array of states a chunk, the delayed last state, and the frames of every chunk."""
+
+    parts: list[Delayed]
+    last: Delayed
+    lengths: tuple[int, ...]
+
+
+def observe(
+    embedding: xr.Dataset,
+    frames: xr.DataArray,
+    gamma: float = 0.85,
+    gain: str = "paper",
+    step: str = "exact",
+    rates: str | NDArray[np.float64] | None = None,
+    initial: str = "steady",
+    carry: xr.DataArray | None = None,
+    *,
+    substeps: int | None = None,
+    burst_duration: float | None = None,
+) -> xr.Dataset:
+    r"""Run the contracting observer over frames: the embedded ones, or new ones (Algorithm 3).
+
+    .. math:: \hat\psi(t_{i+1}) = [I + (1 - \gamma) \Lambda]\, \hat\psi(t_i)
+              + \gamma \Lambda \alpha^{\dagger} (z(t_i) - \bar z)
+
+    as printed [1]_ with ``step="euler", substeps=1``, and with a zero-order hold by default, which
+    contracts for every rate. The state tracks the coordinates, and smooths each by its own dynamics.
+
+    Parameters
+    ----------
+    embedding
+        As :func:`embed` made it.
+    frames
+        Dims ``(frame, feature)``, the same features. The recursion starts anew where ``segment`` changes.
+    gamma
+        Weight of the measurement against the dynamics, 0 <= gamma < 1; the optimal gains do not need it.
+    gain
+        ``"paper"``: a constant input u settles to :math:`-\gamma/(1-\gamma)\,u`, the sign is flipped.
+        ``"unit"``: the same filter, scaled to settle to u. ``"kalman"``: the optimal one for the dynamics and
+        the noise that the embedded frames show (see :func:`calibrate`). ``"dmk"``: the settings of the authors'
+        follow-up [2]_, process noise :math:`\mathrm{diag}(\lambda^2)` and measurement noise
+        :math:`\mathrm{diag}(\mathrm{var}\,z)`. The last two take the steady gain of the Riccati equation, and
+        their state estimates :math:`\psi` itself.
+    step
+        ``"exact"`` or ``"euler"``.
+    rates
+        Decay of the modes. ``"step"``: :math:`-\log\mu` per frame. ``"paper"``: as printed,
+        :math:`-(2/\varepsilon)\log\mu`, a frame being the unit of time. ``"generator"``: those of the hidden
+        diffusion times the frame period (needs ``burst_duration``). ``"calibrated"``: as the embedded frames
+        move, from :func:`calibrate`, which is called (and computes) where the embedding has not been through it. Or
+        numbers per frame, one a mode. By default ``"calibrated"`` for ``"kalman"``, ``"paper"`` for ``"dmk"``,
+        else ``"step"``.
+    initial
+        State before a segment's first frame: ``"steady"``, what the gain would settle to if the first
+        frame lasted for ever; or ``"paper"``, its coordinate (embedded frames only).
+    carry
+        ``carry`` of an earlier result, to go on from exactly where that stopped. A gap in time between
+        it and the first frame starts a new segment; a clock that starts over is taken to go on.
+    substeps
+        Euler steps a frame; by default enough for the map to contract.
+    burst_duration
+        Seconds over which burst covariances were measured, for ``rates="generator"``.
+
+    Returns
+    -------
+    ``state(frame, mode)``, labelled by the last frame that it has seen, and ``carry(mode)``; the optimal gains
+    also have ``state_std(frame, mode)`` and ``posterior_covariance(mode, mode_1)``, those of the steady state. The
+    attribute ``contraction_factor`` is what a frame brings two states together by, at least. Lazy where
+    ``frames`` is, one task a chunk in a chain of carries; a task holds its chunk of frames. The labels of
+    the frames (``time`` and ``segment``) are read at once.
+
+    Raises
+    ------
+    ValueError
+        Bad options, other features than the embedding's, an Euler map that does not contract.
+
+    References
+    ----------
+    .. [1] T. Shnitzer, R. Talmon and J.-J. Slotine, "Manifold Learning with Contracting Observers for
+       Data-driven Time-series Analysis", IEEE Trans. Signal Processing 65 (2017).
+    .. [2] T. Shnitzer, R. Talmon and J.-J. Slotine, "Diffusion Maps Kalman Filter for a Class of Systems with
+       Gradient Flows", IEEE Trans. Signal Processing 68 (2020).
+
+    Examples
+    --------
+    >>> toy = xr.Dataset({
+    ...     "lift": (("feature", "mode"), [[2.0]]), "feature_mean": ("feature", [0.0]),
+    ...     "rate": ("mode", [np.log(4)]),
+    ... })
+    >>> frames = xr.DataArray([[0.0], [2.0], [2.0]], dims=("frame", "feature"))
+    >>> observe(toy, frames, gamma=0.5, gain="unit").state.values.ravel()
+    array([0.  , 0.5 , 0.75])
+    """
+    config = ObserverConfig(gamma, gain, step, substeps, initial)
+    frames = checked(embedding, frames)
+    chosen = choose_filter(embedding, frames, config, rates, burst_duration)
+    n_modes = len(chosen.decay)
+    starts = _restarts(frames, carry)
+    before = starts_before(embedding, frames, starts, config)
+    scanned = scan_chunks(embedding, frames, starts, before, _carry(carry, n_modes), chosen.filter)
+    states = joined(scanned.parts, scanned.lengths, n_modes)
+    result = label(embedding, frames, states, config, chosen)
+    last = da.from_delayed(scanned.last, (n_modes,), dtype=np.float64, meta=np.empty(0))
+    result["carry"] = ("mode", last, _carry_attrs(frames))
+    if chosen.steady is not None:
+        deviation = np.sqrt(np.diag(chosen.steady.posterior))
+        result["state_std"] = (("frame", "mode"), _constant(deviation, states))
+    annotate(result)
+    return result if frames.chunks else result.compute()
+
+
+def checked(embedding: xr.Dataset, frames: xr.DataArray) -> xr.DataArray:
+    """The frames must have the features of the embedding."""
+    if set(frames.dims) != {"frame", "feature"}:
+        raise ValueError(f"observe: frames must have dims (frame, feature); got {frames.dims}.")
+    check_features("observe: frames", embedding, frames)
+    return frames.transpose("frame", "feature")
+
+
+def _restarts(frames: xr.DataArray, carry: xr.DataArray | None) -> NDArray[np.bool_]:
+    """Where the recursion starts anew."""
+    starts = restarts(segment_of(frames))
+    if carry is not None:
+        starts[0] = _gap_after(carry, frames)
+    return starts
+
+
+def _gap_after(carry: xr.DataArray, frames: xr.DataArray) -> bool:
+    """Whether the frames begin later than the carry's next frame.
+
+    A clock that starts over, as that of every sound file does, is taken to go on.
+    """
+    if "last_time" not in carry.attrs or "time" not in frames.coords:
+        return False
+    apart = seconds_between(carry.attrs.get("start_time"), frames["time"].attrs.get("start_time"))
+    wait = float(frames["time"][0]) + (apart or 0.0) - float(carry.attrs["last_time"])
+    return wait > GAP_PERIODS * float(carry.attrs["frame_period"])
+
+
+def starts_before(
+    embedding: xr.Dataset, frames: xr.DataArray, starts: NDArray[np.bool_], config: ObserverConfig
+) -> Floats | None:
+    """Coordinates to start segments from, for initial="paper"; None where the filter says."""
+    if config.initial == "steady":
+        return None
+    psi = embedding["coordinate"]
+    same = psi.sizes["frame"] == frames.sizes["frame"]
+    if same and "time" in psi.coords and "time" in frames.coords:
+        same = bool(np.array_equal(psi["time"].values, frames["time"].values))
+    if not same:
+        raise ValueError(
+            "observe: initial='paper' starts from the coordinates of the embedded frames, and these are other "
+            "frames. Take initial='steady'."
+        )
+    return psi.values[starts]
+
+
+def _carry(carry: xr.DataArray | None, n_modes: int) -> Any:
+    """The state to go on from; what is not used is zero."""
+    if carry is None:
+        return np.zeros(n_modes)
+    if carry.shape != (n_modes,):
+        raise ValueError(f"observe: carry must hold {n_modes} modes; got shape {carry.shape}.")
+    return carry.data
+
+
+def scan_chunks(
+    embedding: xr.Dataset,
+    frames: xr.DataArray,
+    starts: NDArray[np.bool_],
+    before: Floats | None,
+    carry: Any,
+    chosen: Filter,
+) -> Scanned:
+    """Read the drives of every chunk on its own, then hand the carry from chunk to chunk.
+
+    Parameters
+    ----------
+    embedding
+        For the feature means.
+    frames
+        Dims ``(frame, feature)``.
+    starts
+        True where the recursion starts anew, shape (n,).
+    before
+        States before the first frames of the segments, in order; None for those of the filter.
+    carry
+        State before the first frame, maybe lazy.
+    chosen
+        The filter.
+
+    Returns
+    -------
+    One delayed array a chunk, and the last state.
+    """
+    lazy = frames.chunk(feature=-1) if frames.chunks else frames.chunk()
+    mean = embedding["feature_mean"].values
+    state, parts, lengths = dask.delayed(carry), [], lazy.data.chunks[0]
+    first = used = 0
+    for block, length in zip(chunks_of(lazy.data), lengths, strict=True):
+        anew = starts[first : first + length]
+        count = int(anew.sum())
+        given = None if before is None else before[used : used + count]
+        drives, steady = task(_drives, block, mean, chosen.drive, chosen.start, anew, first, outputs=2)
+        begin = steady if given is None else given
+        scanned, state = task(_scan_block, drives, anew, begin, state, chosen.transition, outputs=2)
+        parts.append(scanned)
+        first, used = first + length, used + count
+    return Scanned(parts, state, lengths)
+
+
+def _drives(
+    frames: NDArray[Any], mean: Floats, drive: Floats, start: Floats, anew: NDArray[np.bool_], first: int
+) -> tuple[Floats, Floats]:
+    """Drives of one chunk, and the states before its segments; frames that are not finite are told."""
+    bad = first_not_finite(frames)
+    if bad is not None:
+        raise ValueError(
+            f"observe: frames must be finite; frame {first + bad} holds NaN or infinity. Leave such "
+            "frames out, with a new segment after each hole."
+        )
+    values = np.asarray(frames, np.float64)
+    return observer.project(values, mean, drive), observer.project(values[anew], mean, start)
+
+
+def _scan_block(
+    drives: Floats, anew: NDArray[np.bool_], before: Floats, carry: Floats, transition: Floats
+) -> tuple[Floats, Floats]:
+    """One chunk."""
+    return observer.scan(drives, anew, before, carry, transition)
+
+
+def joined(parts: Sequence[Delayed], lengths: Sequence[int], n_columns: int) -> da.Array:
+    """Delayed blocks (length, columns) as one Dask array."""
+    meta = np.empty((0, 0))
+    return da.concatenate(
+        [
+            da.from_delayed(part, (length, n_columns), dtype=np.float64, meta=meta)
+            for part, length in zip(parts, lengths, strict=True)
+        ]
+    )
+
+
+def label(
+    embedding: xr.Dataset, frames: xr.DataArray, states: da.Array, config: ObserverConfig, chosen: Chosen
+) -> xr.Dataset:
+    """States with the labels of their frames, and the settings.
+
+    Parameters
+    ----------
+    embedding, frames
+        What was observed.
+    states
+        Shape (frames, modes).
+    config, chosen
+        How.
+
+    Returns
+    -------
+    ``state``, and for optimal gains ``posterior_covariance``.
+    """
+    mode = {"mode": embedding["mode"]} if "mode" in embedding.coords else {}
+    result = xr.Dataset({"state": (("frame", "mode"), states)}, coords={**frame_labels(frames), **mode})
+    if chosen.steady is not None:
+        result["posterior_covariance"] = (("mode", "mode_1"), chosen.steady.posterior)
+    return result.assign_attrs(
+        {**config.attrs(), "rates": [float(rate) for rate in chosen.decay], "contraction_factor": chosen.contraction}
+    )
+
+
+def _carry_attrs(frames: xr.DataArray) -> dict[str, float | str]:
+    """When the carry was left: what tells a gap before later frames."""
+    if "time" not in frame_labels(frames) or not ("frame_period" in frames.attrs or frames.sizes["frame"] > 1):
+        return {}
+    attrs: dict[str, float | str] = {"last_time": float(frames["time"][-1]), "frame_period": frame_period(frames)}
+    return attrs | {k: v for k, v in frames["time"].attrs.items() if k == "start_time"}
+
+
+def _constant(values: Floats, like: da.Array) -> da.Array:
+    """The same row for every frame, lazily."""
+    return da.broadcast_to(values, like.shape, chunks=like.chunks)

@@ -1,0 +1,59 @@
+"""All frames times small matrices, brought here: one pass, O(frames x rows of the matrices) memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from manifold_observer.tasks.observers import observer
+
+from ..engine.blocks import ROWS_BYTES
+from ..engine.cuts import blocks
+from ..graph.compute import Progress, compute, silent, task
+from ..graph.slabs import rows_of
+
+Floats = NDArray[np.float64]
+
+
+def projections(frames: xr.DataArray, mean: Floats, *matrices: Floats, progress: Progress = silent) -> list[Floats]:
+    """Centred frames times each matrix, all blocks together; this computes.
+
+    Parameters
+    ----------
+    frames
+        Dims ``(frame, feature)``.
+    mean
+        Subtracted first, shape (p,).
+    matrices
+        Shape (k, p) each.
+    progress
+        Where to report.
+
+    Returns
+    -------
+    One array (n, k) a matrix.
+
+    Examples
+    --------
+    >>> projections(xr.DataArray([[1.0], [3.0]], dims=("frame", "feature")), np.ones(1), 2 * np.eye(1))
+    [array([[0.],
+           [4.]])]
+    """
+    tasks = [task(_project, block, mean, matrices) for block in frame_blocks(frames)]
+    parts = compute(tasks, "projections", progress)
+    return [np.concatenate(column) for column in zip(*parts, strict=True)]
+
+
+def frame_blocks(frames: xr.DataArray) -> list[Any]:
+    """All frames as delayed blocks of a few megabytes."""
+    data = frames.data if frames.chunks else frames.chunk().data
+    n, p = data.shape
+    return [rows_of(data, span) for span in blocks(n, max(1, ROWS_BYTES // (8 * p)))]
+
+
+def _project(frames: NDArray[Any], mean: Floats, matrices: tuple[Floats, ...]) -> list[Floats]:
+    """One block times each matrix."""
+    return [observer.project(np.asarray(frames, np.float64), mean, matrix) for matrix in matrices]

@@ -1,0 +1,1 @@
+"""The experiments of the paper and the demonstrations, as users of the public functions."""

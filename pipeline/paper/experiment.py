@@ -1,0 +1,255 @@
+"""The paper's experiments as independent pieces of work: run, kept, put together, drawn and judged.
+
+An *experiment* is a list of *pieces* (a realisation each, one task), a way to join what they gave, pictures of it, and
+*claims* of the paper with what was measured. Finished pieces stay on disk, so that a run that was stopped resumes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dask
+import xarray as xr
+from dask.delayed import Delayed
+
+from manifold_observer.tasks import atomic
+
+from ..engine.ownership import check_folder, claim, is_partial, remove_files
+from ..graph.compute import Progress, as_done, one_blas_thread, silent, task
+from ..jobs.placement import check_parent
+from ..jobs.store import alone
+from . import piecefile
+from .piecefile import DamagedError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_MARK = "manifold-observer-reproduction"
+_WHAT = "reproduce: the output"
+_ENDINGS = (".nc", ".png", "claims.json", "claims.md")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One independent piece of work: ``function(**settings)`` gives a Dataset of numbers, within one task."""
+
+    name: str
+    function: Callable[..., xr.Dataset]
+    settings: Mapping[str, Any]
+
+    @property
+    def fingerprint(self) -> str:
+        """What the numbers depend on."""
+        made_of = [self.function.__module__, self.function.__name__, dict(self.settings), version("manifold-observer")]
+        return hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the paper: where it is made, what was measured, whether it holds, and what would make it hold."""
+
+    figure: str
+    claim: str
+    measured: str
+    holds: bool
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """How one experiment is cut into pieces, put together, drawn and judged.
+
+    ``pieces(quick)``; ``join`` the pieces' Datasets by name into one; ``draw`` it into pictures by name; ``judge`` it.
+    """
+
+    pieces: Callable[[bool], list[Piece]]
+    join: Callable[[dict[str, xr.Dataset]], xr.Dataset]
+    draw: Callable[[xr.Dataset], dict[str, Figure]]
+    judge: Callable[[xr.Dataset], list[Claim]]
+
+
+def reproduce(
+    experiments: Mapping[str, Experiment], out: Path, *, quick: bool = False, progress: Progress = silent
+) -> dict[str, list[Claim]]:
+    """Run experiments, and write their numbers, pictures and the table of claims; this computes.
+
+    Parameters
+    ----------
+    experiments
+        By name.
+    out
+        Folder to write to: ``NAME.nc`` and ``NAME-PICTURE.png`` of every experiment, ``claims.md`` and
+        ``claims.json``, and the finished pieces. The same call resumes where an earlier one was stopped.
+    quick
+        Few realisations, to see whether everything works.
+    progress
+        Called with ("pieces", done, in all), over all experiments.
+
+    Returns
+    -------
+    The claims of every experiment.
+
+    Raises
+    ------
+    ValueError
+        There is something else at ``out``, or another run is writing there.
+    OSError
+        The disk is full, say; the same call resumes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> def draw_nothing(joined):
+    ...     return {}
+    >>> toy = Experiment(
+    ...     lambda quick: [Piece("one", xr.Dataset, {"attrs": {"x": 2.0}})],
+    ...     lambda parts: parts["one"], draw_nothing,
+    ...     lambda joined: [Claim("1", "x is 2", str(joined.x), bool(joined.x == 2))],
+    ... )
+    >>> reproduce({"toy": toy}, Path(tempfile.mkdtemp()) / "out")["toy"][0].holds
+    True
+    """
+    with _folder(out):
+        chosen = {name: experiment.pieces(quick) for name, experiment in experiments.items()}
+        _run_pieces(chosen, out, progress)
+        claims = {}
+        for name, experiment in experiments.items():
+            joined = experiment.join({piece.name: _read(_place(out, name, piece)) for piece in chosen[name]})
+            with _resumable(out):
+                piecefile.write(joined, out / f"{name}.nc")
+            for picture, figure in experiment.draw(joined).items():
+                _save(figure, out / f"{name}-{picture}.png")
+            claims[name] = experiment.judge(joined)
+        _write_claims(claims, out)
+        return claims
+
+
+def claims_table(claims: Mapping[str, Sequence[Claim]]) -> str:
+    """Claims as a Markdown table.
+
+    Examples
+    --------
+    >>> print(claims_table({"toy": [Claim("1", "it works", "yes", True)]}))
+    | experiment | figure | claim | measured | holds |
+    |---|---|---|---|---|
+    | toy | 1 | it works | yes | yes |
+    """
+    lines = ["| experiment | figure | claim | measured | holds |", "|---|---|---|---|---|"]
+    for name, rows in claims.items():
+        for row in rows:
+            verdict = "yes" if row.holds else f"no{': ' + row.remedy if row.remedy else ''}"
+            lines.append(f"| {name} | {row.figure} | {row.claim} | {row.measured} | {verdict} |")
+    return "\n".join(lines)
+
+
+def join_realisations(parts: dict[str, xr.Dataset]) -> xr.Dataset:
+    """All pieces along the dimension ``realisation``: the join of experiments whose pieces are that."""
+    return xr.concat(list(parts.values()), "realisation")
+
+
+def _run_pieces(chosen: Mapping[str, list[Piece]], out: Path, progress: Progress) -> None:
+    """Compute what is not there yet, each written as soon as it is done."""
+    _make_folders(out, chosen)
+    everything = [(_place(out, name, piece), piece) for name, pieces in chosen.items() for piece in pieces]
+    waiting = [(place, piece) for place, piece in everything if not _is_done(place, piece)]
+    done = len(everything) - len(waiting)
+    progress("pieces", done, len(everything))
+    items: list[Delayed] = [task(_compute, piece.function, dict(piece.settings)) for _, piece in waiting]
+    for number, result in as_done(items):
+        place, piece = waiting[number]
+        with _resumable(out):
+            piecefile.write(result.assign_attrs(fingerprint=piece.fingerprint), place)
+        done += 1
+        progress("pieces", done, len(everything))
+
+
+def _compute(function: Callable[..., xr.Dataset], settings: dict[str, Any]) -> xr.Dataset:
+    """One piece, whole within its task: there are enough of them to keep all workers busy."""
+    with one_blas_thread(), dask.config.set(scheduler="synchronous"):
+        return function(**settings).load()
+
+
+def _place(out: Path, name: str, piece: Piece) -> Path:
+    """Where the numbers of a piece lie."""
+    return out / "pieces" / name / f"{piece.name}.nc"
+
+
+def _make_folders(out: Path, names: Iterable[str]) -> None:
+    """Folders for the pieces, within ``out`` itself; what a killed run had begun to write is removed."""
+    for folder in (out / "pieces", *(out / "pieces" / name for name in names)):
+        if folder.is_symlink():
+            raise ValueError(f"reproduce: {folder} must be a folder itself; got a symbolic link. Remove the link.")
+        with _resumable(out):
+            folder.mkdir(exist_ok=True)
+        remove_files(folder, lambda name: is_partial(name, lambda final: final.endswith(".nc")))
+
+
+def _is_done(place: Path, piece: Piece) -> bool:
+    """Whether the numbers are there, and are those of these settings."""
+    if not os.path.lexists(place):
+        return False
+    try:
+        return bool(piecefile.read(place).attrs.get("fingerprint") == piece.fingerprint)
+    except DamagedError as error:
+        warnings.warn(f"reproduce: {place} cannot be used: {error}; it is computed again.", stacklevel=2)
+        return False
+
+
+def _read(place: Path) -> xr.Dataset:
+    """The numbers of a piece that has been computed."""
+    try:
+        return piecefile.read(place)
+    except DamagedError as error:
+        raise ValueError(f"reproduce: {place} cannot be used: {error}. The same command computes it again.") from None
+
+
+def _save(figure: Figure, place: Path) -> None:
+    """Write a picture."""
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=150)
+    figure.clear()
+    with _resumable(place.parent):
+        atomic.write(place, content.getvalue())
+
+
+def _write_claims(claims: Mapping[str, list[Claim]], out: Path) -> None:
+    """The table for readers, and for machines."""
+    rows = {name: [asdict(claim) for claim in own] for name, own in claims.items()}
+    with _resumable(out):
+        atomic.write(out / "claims.json", json.dumps(rows, indent=1).encode())
+        atomic.write(out / "claims.md", f"{claims_table(claims)}\n".encode())
+
+
+@contextmanager
+def _folder(out: Path) -> Iterator[None]:
+    """Hold the folder alone; it is new, or an earlier run's."""
+    check_folder(_WHAT, out, _MARK)
+    check_parent("reproduce", out)
+    with _resumable(out):
+        claim(_WHAT, out, _MARK)  # before the lock, which may put files of its own there
+    with alone(out):
+        remove_files(out, lambda name: is_partial(name, lambda final: final.endswith(_ENDINGS)))
+        yield
+
+
+@contextmanager
+def _resumable(out: Path) -> Iterator[None]:
+    """Writes within the block that fail, on a full disk say, end in how to resume."""
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise OSError(
+            f"reproduce: {out} could not be written: {why}. What is finished is kept; the same command resumes once "
+            "this is mended."
+        ) from error

@@ -1,0 +1,1 @@
+"""Scores, tests and baselines."""

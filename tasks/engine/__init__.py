@@ -1,0 +1,1 @@
+"""Local covariances, distances, kernel tiles and eigenpairs of one block."""

@@ -1,0 +1,1 @@
+"""Samples of one block to features."""

@@ -1,0 +1,54 @@
+"""Short-time Fourier magnitudes of one block of samples.
+
+Throughout: ``samples`` (n, channels) is the block, ``frame`` and ``hop`` count samples.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import fft
+from scipy.signal import get_window
+
+from manifold_observer.tasks.arrays import Array, Floats
+from manifold_observer.tasks.frames.framing import frame_view
+
+
+def stft_magnitude(samples: Array, frame: int, hop: int | None = None, window: str = "hann") -> Floats:
+    r"""Linear magnitude of the short-time Fourier transform, channel by channel.
+
+    .. math:: X_c(i, f) = \Bigl| \sum_{t=0}^{L-1} w(t)\, x_c(iH + t)\, e^{-2\pi \mathrm{i} f t / L} \Bigr|
+
+    No padding: a frame holds samples of the recording only, and samples after the last whole frame
+    are not used. The magnitude is not scaled by the window's sum.
+
+    Parameters
+    ----------
+    samples
+        One block, shape (n, channels).
+    frame
+        Samples in a frame, L.
+    hop
+        Samples between the starts of two frames, H; ``frame`` when absent.
+    window
+        Name of a window that :func:`scipy.signal.get_window` knows (the periodic form is used).
+
+    Returns
+    -------
+    Shape (n_frames, channels * (L // 2 + 1)), in the unit of the samples, at least 0.
+
+    Notes
+    -----
+    O(n log L) time.
+
+    Examples
+    --------
+    Two cycles in eight samples stand in the third cell:
+
+    >>> wave = np.cos(2 * np.pi * 2 * np.arange(8) / 8)[:, None]
+    >>> stft_magnitude(wave, 8).round(2)
+    array([[0., 1., 2., 1., 0.]])
+    """
+    frames = frame_view(samples, frame, hop or frame)
+    tapered = np.moveaxis(frames, 1, -1) * get_window(window, frame)
+    spectra = np.abs(fft.rfft(tapered, axis=-1))
+    return spectra.reshape(len(frames), samples.shape[1] * (frame // 2 + 1)).astype(np.float64, copy=False)

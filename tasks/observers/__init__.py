@@ -1,0 +1,1 @@
+"""Scans, filters and fits over the frames of one block."""

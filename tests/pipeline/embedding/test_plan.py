@@ -1,0 +1,303 @@
+"""Forecasts: bounds that hold, the same refusal as embed's, and reasons."""
+
+import json
+import sys
+from dataclasses import fields
+
+import numpy as np
+import pytest
+import xarray as xr
+from distributed import Client, LocalCluster
+
+import manifold_observer.pipeline as mo
+from manifold_observer.pipeline.embedding import plan as forecast
+from manifold_observer.pipeline.engine import memory
+from manifold_observer.pipeline.engine.config import EmbedConfig
+from manifold_observer.pipeline.engine.memory import Workers
+from manifold_observer.pipeline.frames import runs
+from strategies import smooth_motion
+
+N = 600
+FRAMES = xr.DataArray(smooth_motion(np.random.default_rng(0), N, 4), dims=("frame", "feature"))
+
+
+@pytest.fixture
+def there(monkeypatch):
+    """Say what workers there are."""
+
+    def say(number, limit):
+        for module in (memory, forecast):
+            monkeypatch.setattr(module, "workers", lambda: Workers(number, limit))
+
+    return say
+
+
+# ---------------------------------------------------------------------------------------------- what it says
+
+
+@pytest.mark.usefixtures("in_this_thread")
+def test_plan__fields():
+    found = mo.plan(FRAMES, n_modes=3)
+    assert (found.n_frames, found.n_features, found.n_axes, found.n_workers) == (N, 4, 4, 1)
+    assert (found.method, found.home, found.tile) == ("exact", "local", 512)
+    assert found.form in ("quadratic", "factor", "window")
+    assert found.precision in ("float32", "float64")
+    assert found.tasks > 0
+    assert found.passes > 0
+    assert 0 < found.bytes_per_task < found.peak_worker_bytes < found.worker_limit_bytes
+    assert found.peak_caller_bytes > 0
+    assert found.seconds > 0
+    assert len(found.reasons) == 2
+    machine = found.as_dict()
+    assert list(machine) == [field.name for field in fields(mo.Plan)]
+    assert json.loads(json.dumps(machine)) == machine
+
+
+@pytest.mark.usefixtures("in_this_thread")
+def test_plan__reads_well():
+    lines = str(mo.plan(FRAMES, n_modes=3, form="quadratic", precision="float64")).splitlines()
+    assert lines[0] == "600 frames of 4 features (4 axes) on 1 workers"
+    assert lines[1] == "way      exact, tiles local, 12 passes"
+    assert lines[2] == "tiles    quadratic form, float64, 512 frames a side"
+    assert [line.split()[0] for line in lines[3:]] == ["tasks", "memory", "time", "because", "because"]
+    assert lines[-2] == "because  600 frames are few enough (50000) for all pairs"
+
+
+@pytest.mark.usefixtures("in_this_thread")
+def test_plan__takes_the_options_of_embed_and_counts_axes():
+    tied = xr.concat([FRAMES, 2 * FRAMES.isel(feature=[0]), 0 * FRAMES.isel(feature=[0])], "feature")
+    found = mo.plan(
+        tied, method="landmarks", landmarks=50, refine=2, home="recomputed", tile=100, progress=print, checkpoint="x"
+    )
+    assert (found.n_features, found.n_axes) == (6, 4)
+    assert (found.method, found.home, found.tile, found.passes) == ("landmarks", "recomputed", 100, 2)
+    assert found.reasons == ("method='landmarks' was asked for", "home='recomputed' was asked for")
+    alone = mo.plan(FRAMES, method="landmarks", landmarks=50)
+    assert (alone.home, alone.passes) == ("none", 0)
+    assert alone.reasons[1] == "every frame meets 50 landmarks"
+
+
+@pytest.mark.usefixtures("in_this_thread")
+def test_plan__takes_covariances_that_are_given():
+    covariance = xr.DataArray(np.tile(np.eye(4), (N, 1, 1)), dims=("frame", "feature", "feature_1"))
+    assert mo.plan(FRAMES, covariance=covariance).form in ("quadratic", "factor")
+
+
+@pytest.mark.usefixtures("in_this_thread")
+def test_plan__refuses_what_embed_refuses():
+    with pytest.raises(ValueError, match="n_modes must be at least 1"):
+        mo.plan(FRAMES, n_modes=0)
+    with pytest.raises(ValueError, match="at least window=21 frames"):
+        mo.plan(FRAMES[:20])
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        mo.plan(FRAMES, colour="red")
+
+
+# ------------------------------------------------------------------------------------------- what it chooses
+
+GIB = 2**30
+CHOICES = [
+    # frames, workers, of GiB each, options, method, home
+    (5_000, 2, 4, {}, "exact", "local"),
+    (20_000, 2, 4, {}, "exact", "resident"),
+    (50_000, 2, 4, {}, "exact", "recomputed"),
+    (50_000, 2, 16, {}, "exact", "resident"),
+    (50_001, 2, 4, {}, "landmarks", "recomputed"),
+    (50_001, 2, 16, {}, "exact", "resident"),
+    (50_001, 2, 4, {"epsilon": "local"}, "exact", "recomputed"),
+    (1_000_000, 2, 4, {}, "landmarks", "recomputed"),
+    (1_000_000, 2, 4, {"method": "exact"}, "exact", "recomputed"),
+    (100, 2, 4, {"method": "landmarks"}, "landmarks", "local"),
+]
+
+
+@pytest.mark.parametrize(("n", "number", "size", "options", "method", "home"), CHOICES)
+def test_choose__table(there, n, number, size, options, method, home):
+    there(number, size * GIB)
+    config = EmbedConfig(**options)
+    assert memory.choose_method(n, 4, config) == method
+    assert memory.choose_home(n, 4, config.home) == home
+
+
+@pytest.mark.parametrize(
+    ("n", "options", "reasons"),
+    [
+        (5_000, {}, ["few enough (50000)", "0.05 GiB of tiles are at most 0.06 GiB: they are brought here"]),
+        (20_000, {}, ["few enough", "0.75 GiB of tiles fit into half of the workers' memory, 4.00 GiB"]),
+        (50_000, {}, ["few enough", "4.66 GiB of tiles do not fit into half of the workers' memory, 4.00 GiB"]),
+        (60_000, {}, ["60000 frames are more than 50000, and 6.71 GiB of tiles do not fit", "meets 2000 landmarks"]),
+        (60_000, {"epsilon": "local"}, ["a local scale needs all pairs", "do not fit"]),
+        (60_000, {"refine": 1}, ["more than 50000", "do not fit into half"]),
+    ],
+)
+@pytest.mark.usefixtures("in_this_thread")
+def test_plan__says_why(there, monkeypatch, n, options, reasons):
+    there(2, 4 * GIB)
+    monkeypatch.setattr(forecast, "_SAMPLE_FRAMES", 300)
+    # frames that are never looked at beyond the sample
+    frames = FRAMES.isel(frame=np.arange(n) % N).chunk(frame=300)
+    found = mo.plan(frames, precision="float32", form="quadratic", **options)
+    assert found.n_frames == n
+    for part, reason in zip(reasons, found.reasons, strict=True):
+        assert part in reason
+
+
+# --------------------------------------------------------------------------------------------- what it refuses
+
+
+@pytest.mark.parametrize(
+    ("number", "limit", "options", "fits"),
+    [
+        (2, 330 * 2**20, {"home": "resident", "method": "exact"}, "Give the workers more memory, or take fewer"),
+        (2, 330 * 2**20, {"method": "landmarks"}, "Give the workers more memory, or take fewer"),
+    ],
+)
+@pytest.mark.usefixtures("in_this_thread")
+def test_plan__refuses_what_does_not_fit_and_so_does_embed(there, number, limit, options, fits):
+    there(number, limit)
+    sentences = []
+    for function in (mo.plan, mo.embed):
+        with pytest.raises(ValueError, match="peak memory of a worker must be at most its limit") as caught:
+            function(FRAMES, form="quadratic", precision="float64", **options)
+        sentences.append(str(caught.value))
+    assert sentences[0] == sentences[1]
+    assert f"of {limit / GIB:.2f} GiB" in sentences[0]
+    assert fits in sentences[0]
+
+
+def test_what_fits__names_recomputed_tiles_where_those_fit(there):
+    options = 20_000, 8, {"form": "quadratic", "precision": "float32"}
+    shape = forecast._shape(20_000, 8, "quadratic", "float32", EmbedConfig(), 21)
+    bounds = [memory.exact_memory(shape, home, 8, 2).worker for home in ("recomputed", "resident")]
+    assert bounds[0] < bounds[1]
+    there(2, 2**30)
+    limit = sum(bounds) // 2
+    there(2, limit)
+    with pytest.raises(ValueError, match=r"resident tiles must fit|home='recomputed' would fit"):
+        forecast.require_memory(*options, EmbedConfig(home="resident"), 21)
+    there(1000, limit)  # all tiles fit into half of the memory, one worker's blocks do
+    forecast.require_memory(*options, EmbedConfig(home="resident"), 21)
+    there(2, bounds[0])
+    forecast.require_memory(*options, EmbedConfig(home="recomputed"), 21)
+    there(2, bounds[0] - 1)
+    with pytest.raises(ValueError, match="peak memory of a worker must be at most its limit"):
+        forecast.require_memory(*options, EmbedConfig(home="recomputed"), 21)
+
+
+def test_what_fits__names_landmarks_that_fit(there):
+    there(2, 2**30)
+    config = EmbedConfig(method="landmarks", landmarks=20_000)
+    with pytest.raises(ValueError, match=r"method='landmarks' with landmarks=2000 would fit"):
+        forecast.require_memory(200_000, 4, {"form": "quadratic", "precision": "float32"}, config, 21)
+
+
+def test_landmark_memory__does_not_grow_with_the_frames():
+    shapes = [memory.Shape(n, 20, "quadratic", 4, 21, 2048, 21) for n in (10**5, 10**6, 10**7)]
+    assert len({memory.landmark_memory(shape, 2000).worker for shape in shapes}) == 1
+
+
+# ------------------------------------------------------------------------------------------------- whether it holds
+
+
+def peak():
+    """Most memory that this process ever had, bytes."""
+    with open("/proc/self/status", encoding="ascii") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the peak of a process is read from /proc")
+def test_plan__bounds_hold_for_memory_and_passes():
+    frames = xr.DataArray(smooth_motion(np.random.default_rng(1), 3000, 6), dims=("frame", "feature")).chunk(frame=500)
+    ways = [
+        {"method": "landmarks", "landmarks": 500},
+        {"method": "exact", "home": "recomputed", "residual_tolerance": 1e-6},
+        {"method": "exact", "home": "resident"},
+    ]
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster) as client,
+    ):
+        for options in ways:
+            found = mo.plan(frames, n_modes=3, **options)
+            embedding = mo.embed(frames, n_modes=3, **options)
+            peaks = client.run(peak)
+            assert len(peaks) == found.n_workers == 2
+            assert max(peaks.values()) <= found.peak_worker_bytes
+            # at most one more; fewer where the wanted eigenvalues stand well above the rest, as here
+            assert embedding.attrs["passes"] <= found.passes + 1
+            assert embedding.attrs["method"] == found.method
+            assert embedding.attrs.get("home", "none") == found.home or found.home == "none"
+
+
+# --------------------------------------------------------------------------------------------- the command
+
+
+@pytest.mark.usefixtures("in_this_thread", "in_this_process")
+def test_command__prints_text_or_one_json_object(tmp_path, console):
+    np.save(tmp_path / "walk.npy", FRAMES.values)
+    words = ("plan", tmp_path / "walk.npy", "--features", "identity", "--n-modes", 2)
+    code, out, _ = console(*words)
+    assert code == 0
+    assert out.startswith("600 frames of 4 features")
+    assert "way      exact, tiles local" in out
+    code, out, _ = console(*words, "--json")
+    assert code == 0
+    assert out.count("\n") == 1
+    machine = json.loads(out)
+    assert list(machine) == [field.name for field in fields(mo.Plan)]
+    assert machine["n_frames"] == N
+    assert list(tmp_path.iterdir()) == [tmp_path / "walk.npy"]
+
+
+@pytest.mark.usefixtures("in_this_thread", "in_this_process")
+def test_command__a_refusal_is_one_sentence(tmp_path, console, there):
+    there(2, 330 * 2**20)
+    np.save(tmp_path / "walk.npy", FRAMES.values)
+    code, out, err = console("plan", tmp_path / "walk.npy", "--features", "identity")
+    assert (code, out) == (1, "")
+    assert err.startswith("Error: embed: the peak memory of a worker must be at most its limit")
+    assert "Traceback" not in err
+
+
+# -------------------------------------------------------------------------------------------- what is planned
+
+
+def shape(n_frames, form, p=500, window=21):
+    return memory.Shape(n_frames, p, form, 4, window, 2048, 25)
+
+
+@pytest.mark.parametrize("route", ["nystrom", "diffusion"])
+@pytest.mark.parametrize("form", ["window", "factor"])
+def test_landmark_memory__counts_the_windows_and_does_not_grow(form, route):
+    few, many = (memory.landmark_memory(shape(n, form), 2000, route) for n in (10**6, 10**8))
+    assert few.worker == many.worker
+    # the landmarks' block in the window form: rows of each window, and its mixing matrix
+    assert few.worker > (2000 * 21 * 500 * 4 if form == "window" else 2000 * 20 * 500 * 4)
+    assert memory.landmark_memory(shape(10**6, form), 500, route).worker < few.worker
+
+
+@pytest.mark.usefixtures("in_this_thread")
+def test_plan__counts_the_features(tmp_path):
+    np.save(tmp_path / "wide.npy", np.random.default_rng(0).normal(size=(200_000, 16)))
+    recording = mo.open_recording(tmp_path / "wide.npy", sampling_rate=1000.0)
+    small, large = (mo.log_rms(recording, frame=frame) for frame in (1000, 100_000 // 40))
+    found = mo.plan(small, n_modes=2)
+    assert found.peak_worker_bytes >= runs.task_memory(small).worker > runs.task_memory(small).task
+    # 131 frames of 1000 samples of 16 channels, read, framed and squared
+    assert runs.task_memory(small).task == 16 * 131_000 * 16 + 32 * 131_000 * 16 + 8 * 131 * 16
+    assert runs.task_memory(large).task == pytest.approx(runs.task_memory(small).task, rel=0.05)
+    assert runs.task_memory(small.compute()) is None
+
+
+@pytest.mark.usefixtures("in_this_thread")
+def test_plan__refuses_features_that_do_not_fit(monkeypatch):
+    monkeypatch.setattr(runs, "workers", lambda: Workers(1, 2**29))
+    wide = xr.DataArray(np.zeros((100_000, 200)), dims=("time", "channel"))
+    with pytest.raises(ValueError, match=r"log_rms: the peak memory of a worker .* Take shorter frames"):
+        mo.plan(mo.log_rms(wide.chunk(), frame=30_000), window=3)
+
+
+def test_seconds__landmarks_in_the_window_form_cost_more_a_pair_the_farther_they_are_apart():
+    ratios = [forecast._apart(shape(n, "window", p=128), 2000) for n in (2_000, 20_000, 40_000, 10**6)]
+    assert 1 <= ratios[0] < ratios[1] == ratios[2] == ratios[3] < 2
+    assert forecast._apart(shape(10**6, "factor"), 2000) == 1

@@ -1,0 +1,196 @@
+"""Wherever tiles live, whatever their size and whoever dies: the same embedding."""
+
+import functools
+import os
+import signal
+import tempfile
+import threading
+
+import dask
+import numpy as np
+import pytest
+import xarray as xr
+from distributed import Client, LocalCluster
+from numpy.testing import assert_allclose, assert_array_equal
+
+import manifold_observer.pipeline as mo
+from manifold_observer.pipeline.engine import exact as ways
+from manifold_observer.pipeline.engine import memory
+from manifold_observer.pipeline.engine.memory import Workers
+from strategies import smooth_motion
+
+N = 260
+FRAMES = xr.DataArray(smooth_motion(np.random.default_rng(0), N, 4), dims=("frame", "feature"))
+OPTIONS = {"n_modes": 3, "form": "quadratic"}
+# Largest differences relative to the largest value, and residuals far enough below them.
+WITHIN = {"float64": (1e-6, 1e-9), "float32": (2e-5, 4e-7)}
+HOMES = ("local", "resident", "recomputed", "disk")
+
+
+def assert_same(one, other, within, what=""):
+    """The same embedding, signs included."""
+    for name in ("eigenvalue", "coordinate", "lift", "epsilon", "degree", "rate"):
+        size = float(np.abs(other[name]).max())
+        assert_allclose(one[name], other[name], rtol=0, atol=within * size, err_msg=f"{name} {what}")
+
+
+@functools.cache
+def embedded(home, tile, precision, epsilon, alpha):
+    _, residual = WITHIN[precision]
+    with dask.config.set(scheduler="synchronous"):
+        return mo.embed(
+            FRAMES,
+            home=home,
+            tile=tile,
+            precision=precision,
+            epsilon=epsilon,
+            alpha=alpha,
+            residual_tolerance=residual,
+            **OPTIONS,
+        )
+
+
+@pytest.fixture
+def few_landmarks(monkeypatch):
+    """So few that a solve which starts from them takes some passes."""
+    monkeypatch.setattr("manifold_observer.pipeline.engine.landmarks._WARM_LANDMARKS", 20)
+
+
+# ------------------------------------------------------------------------------------------------ the homes
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5])
+@pytest.mark.parametrize("epsilon", ["median", 9.0, "local"])
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.usefixtures("few_landmarks")
+def test_embed__every_home_and_tile_size_gives_the_same(precision, epsilon, alpha):
+    within, residual = WITHIN[precision]
+    exact = embedded("local", 128, "float64", epsilon, alpha)
+    for home in HOMES:
+        for tile in (64, 128, 200):
+            found = embedded(home, tile, precision, epsilon, alpha)
+            assert (found.attrs["home"], found.attrs["tile"]) == (home, tile)
+            assert (found["residual"] <= residual).all()
+            assert_same(found, exact, within, f"{home} {tile}")
+
+
+@pytest.mark.parametrize("home", ["resident", "recomputed", "disk"])
+def test_embed__residuals_are_as_small_as_their_home_asks(home, few_landmarks):
+    with dask.config.set(scheduler="synchronous"):
+        found = mo.embed(FRAMES, home=home, **OPTIONS)
+    assert found["residual"].max() <= ways.TOLERANCES[home]
+    assert found.attrs["passes"] < embedded(home, 64, "float64", "median", 0.0).attrs["passes"]
+
+
+def test_embed__tiles_on_disk_are_gone_afterwards(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    seen, made = [], ways.disk_product
+
+    def watching(tiles, scale, folder, progress):
+        matmat = made(tiles, scale, folder, progress)
+        return lambda x: (matmat(x), seen.extend(folder.iterdir()))[0]
+
+    monkeypatch.setattr(ways, "disk_product", watching)
+    with dask.config.set(scheduler="synchronous"):
+        mo.embed(FRAMES, home="disk", **OPTIONS)
+    assert seen
+    assert list(tmp_path.iterdir()) == []
+
+
+# ------------------------------------------------------------------------------------------------ workers
+
+
+def local_cluster(n_workers):
+    return LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address="127.0.0.1:0")
+
+
+def test_embed__one_worker_two_workers_and_one_that_dies_give_the_same(few_landmarks, monkeypatch):
+    options = {**OPTIONS, "tile": 64, "precision": "float64", "residual_tolerance": 1e-9}
+    frames = FRAMES.chunk(frame=50)
+    made = {}
+    with local_cluster(1) as cluster, Client(cluster, direct_to_workers=True) as client:  # as connect has it
+        for n_workers in (1, 2):
+            cluster.scale(n_workers)
+            client.wait_for_workers(n_workers, timeout=60)
+            for home in ("resident", "recomputed", "disk"):
+                made[home, n_workers] = mo.embed(frames, home=home, **options)
+        for home in ("resident", "recomputed"):
+            client.wait_for_workers(2, timeout=60)
+            killed = kill_in_mid_pass(client, monkeypatch, home, at_pass=2)
+            made[home, "killed"] = mo.embed(frames, home=home, **options)
+            assert len(killed) == 1
+            monkeypatch.undo()
+            monkeypatch.setattr("manifold_observer.pipeline.engine.landmarks._WARM_LANDMARKS", 20)
+    for (home, n_workers), found in made.items():
+        assert_same(found, embedded("local", 128, "float64", "median", 0.0), 1e-6, f"{home} {n_workers}")
+        assert_array_equal(found["coordinate"], made[home, 1]["coordinate"], err_msg=f"{home} {n_workers}")
+
+
+def kill_in_mid_pass(client, monkeypatch, home, at_pass):
+    """Have one worker killed while its second pass runs; a list that will hold its process."""
+    killed, passes = [], []
+    name = f"{home}_product"
+    made = getattr(ways, name)
+    (_, pid), *_ = sorted(client.run(os.getpid).items())
+
+    def kill():
+        os.kill(pid, signal.SIGKILL)
+        killed.append(pid)
+
+    def product(*arguments):
+        matmat = made(*arguments)
+
+        def killing(x):
+            passes.append(1)
+            if len(passes) != at_pass:
+                return matmat(x)
+            aside = threading.Timer(0.02, kill)
+            aside.start()
+            y = matmat(x)
+            aside.join()
+            return y
+
+        return killing
+
+    monkeypatch.setattr(ways, name, product)
+    return killed
+
+
+# ----------------------------------------------------------------------------------------------- what fits
+
+
+@pytest.mark.usefixtures("in_this_thread")
+def test_embed__resident_tiles_that_do_not_fit_are_refused_with_what_would(monkeypatch):
+    monkeypatch.setattr(memory, "workers", lambda: Workers(2, 2**16))
+    # 260 frames in float64 are 270,400 bytes of 65,536; 128 frames are 65,536
+    message = r"260 frames need 0\.00 GiB of 0\.00 GiB\. About 128 frames would fit: give home='recomputed'"
+    with pytest.raises(ValueError, match=message):
+        mo.embed(FRAMES, home="resident", precision="float64", **OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("n_frames", "itemsize", "wanted", "home"),
+    [
+        (5_000, 4, "auto", "local"),  # 50 MB
+        (6_000, 4, "auto", "resident"),  # 72 MB
+        (50_000, 4, "auto", "recomputed"),  # 5 GB of 4 GiB
+        (45_000, 4, "auto", "resident"),  # 4.05 GB
+        (45_000, 8, "auto", "recomputed"),
+        (45_000, 4, "resident", "resident"),
+        (500, 4, "resident", "resident"),
+        (500, 4, "recomputed", "recomputed"),
+        (500, 4, "disk", "disk"),
+        (100_000, 4, "disk", "disk"),
+        (6_000, 4, "local", "local"),
+    ],
+)
+def test_choose_home__table(monkeypatch, n_frames, itemsize, wanted, home):
+    monkeypatch.setattr(memory, "workers", lambda: Workers(2, 2**32))
+    assert memory.choose_home(n_frames, itemsize, wanted) == home
+
+
+def test_choose_home__names_both_sizes_and_what_would_fit(monkeypatch):
+    monkeypatch.setattr(memory, "workers", lambda: Workers(2, 2**32))
+    message = r"100000 frames need 18\.63 GiB of 4\.00 GiB\. About 46340 frames would fit"
+    with pytest.raises(ValueError, match=message):
+        memory.choose_home(100_000, 4, "resident")

@@ -1,0 +1,44 @@
+"""Logarithmic levels of one block."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from manifold_observer.tasks.frames.log_rms import SilentFrameError, log_rms
+from reference import dense
+from strategies import generators
+
+
+@given(generators(), st.integers(0, 30), st.integers(1, 9), st.integers(1, 12), st.integers(1, 3))
+def test_log_rms__is_the_reference_and_a_loop(rng, more, frame, hop, n_channels):
+    samples = rng.normal(size=(frame + more, n_channels))
+    assert_allclose(log_rms(samples, frame), dense.log_rms(samples, frame), atol=1e-14)
+    pieces = [samples[first : first + frame] for first in range(0, more + 1, hop)]
+    expected = [np.log(np.sqrt(np.mean(piece**2, axis=0))) for piece in pieces]
+    assert_allclose(log_rms(samples, frame, hop), expected, atol=1e-14)
+
+
+def test_log_rms__integers_do_not_wrap():
+    assert_allclose(log_rms(np.full((4, 1), -32768, np.int16), 4), np.log(32768))
+
+
+def test_log_rms__silence_is_named():
+    samples = np.array([[1.0, 1], [1, 1], [1, 0], [1, 0]])
+    with pytest.raises(SilentFrameError, match="channel 1 is exactly zero in frame 1 of the block"):
+        log_rms(samples, 2)
+
+
+def test_log_rms__floor_raises_quiet_frames_only():
+    levels = log_rms(np.array([[0.0, 3.0], [0.0, 3.0]]), 2, floor=0.5)
+    assert_allclose(levels, [[np.log(0.5), np.log(3.0)]])
+
+
+def test_log_rms__floor_of_zero_is_no_floor():
+    with pytest.raises(SilentFrameError):
+        log_rms(np.zeros((2, 1)), 2, floor=0.0)
+
+
+def test_log_rms__no_whole_frame_is_no_frame():
+    assert_array_equal(log_rms(np.ones((2, 3)), 4), np.zeros((0, 3)))
