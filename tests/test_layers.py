@@ -1,4 +1,4 @@
-"""Imports keep to their layer, and folders stay flat: a subfolder would be missing from the wheel."""
+"""Imports follow the arrows between folders and between the rooms inside them, and every room is packaged."""
 
 import ast
 import sys
@@ -10,77 +10,137 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 FOLDERS = ("tasks", "pipeline", "datasets")
-# Modules of pipeline/ that may know datasets/, besides the experiments of the paper, paper_*.py.
-DEMONSTRATIONS = {"cli.py", "demo.py", "reproduce.py"}
 STDLIB = set(sys.stdlib_module_names)
-ALLOWED = {
-    "tasks": STDLIB | {"numpy", "scipy", "manifold_observer.tasks"},
-    "datasets": STDLIB | {"numpy", "scipy", "xarray", "zarr", "soundfile", "manifold_observer.datasets"},
+LIBRARIES = {
+    "tasks": {"numpy", "scipy"},
+    "datasets": {"numpy", "scipy", "xarray", "zarr", "soundfile", "pandas", "numcodecs", "h5py"},
 }
-FILES = [path for folder in FOLDERS for path in sorted((ROOT / folder).glob("*.py"))]
+# The rooms that a room may import, besides itself. A room that is missing here may import nothing.
+ARROWS = {
+    "tasks": {
+        "frames": set(),
+        "engine": set(),
+        "observers": {"engine"},
+        "comparison": {"engine", "observers"},
+    },
+    "datasets": {"readers": set(), "simulators": set()},
+    "pipeline": {
+        "graph": set(),
+        "frames": {"graph"},
+        "engine": {"graph", "frames"},
+        "embedding": {"graph", "frames", "engine"},
+        "observers": {"graph", "frames"},
+        "comparison": {"graph", "frames", "observers"},
+        "jobs": {"graph", "frames", "engine", "embedding", "observers", "comparison"},
+        "paper": {"graph", "frames", "engine", "embedding", "observers", "comparison", "jobs"},
+        "cli": {"graph", "frames", "engine", "embedding", "observers", "comparison", "jobs", "paper"},
+    },
+}
+# Rooms of pipeline/ that may import simulators or readers.
+SIMULATING = {"paper", "cli"}
+FILES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 each_file = pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(ROOT)) for path in FILES])
 
 
-def imported(path):
-    """Top-level names that a file imports anywhere in it; those of this project with their folder."""
+def place(path, root=ROOT):
+    """Folder and room of a file; the room is empty for a file that lies in no room."""
+    folder, *rest = path.relative_to(root).parts
+    return folder, rest[0] if len(rest) > 1 else ""
+
+
+def modules(node, path, root=ROOT):
+    """Full names of what an import statement names."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    package = ["manifold_observer", *path.relative_to(root).parts[:-1]]
+    base = package[: len(package) - node.level + 1] if node.level else []
+    whole = ".".join([*base, *([node.module] if node.module else [])])
+    # `from package import module` names a module where the package is one of ours.
+    return [f"{whole}.{alias.name}" for alias in node.names] if whole.startswith("manifold_observer") else [whole]
+
+
+def imported(path, root=ROOT):
+    """Everything that a file imports anywhere in it, as (folder, room) of ours or (library, "")."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            inside = f"manifold_observer.{path.parent.name}"
-            assert node.level <= 1, f"{path}: {ast.unparse(node)}"
-            if node.level:
-                names = [inside]
-            elif node.module == "manifold_observer":
-                names = [f"manifold_observer.{alias.name}" for alias in node.names]
-            else:
-                names = [node.module]
-        else:
-            continue
-        for name in names:
+        for name in modules(node, path, root):
             parts = name.split(".")
-            yield ".".join(parts[:2]) if parts[0] == "manifold_observer" else parts[0]
+            if parts[0] != "manifold_observer":
+                yield parts[0], ""
+                continue
+            folder = parts[1]
+            room = parts[2] if len(parts) > 2 and parts[2] in ARROWS.get(folder, {}) else ""
+            yield folder, room
 
 
 def test_imported__sees_every_form(tmp_path):
-    file = tmp_path / "tasks" / "a.py"
-    file.parent.mkdir()
+    file = tmp_path / "tasks" / "engine" / "a.py"
+    file.parent.mkdir(parents=True)
     file.write_text(
-        "import os.path\nfrom . import b\nfrom manifold_observer import datasets\n"
+        "import os.path\nfrom . import b\nfrom .c import d\nfrom ..frames import e\nfrom ..frames.f import g\n"
+        "from manifold_observer import datasets\nfrom manifold_observer.pipeline import graph\n"
         "def f():\n    import dask.array as da\n    from manifold_observer.pipeline.jobs.run import run\n"
     )
-    expected = {"os", "manifold_observer.tasks", "manifold_observer.datasets", "dask", "manifold_observer.pipeline"}
-    assert set(imported(file)) == expected
+    assert set(imported(file, tmp_path)) == {
+        ("os", ""),
+        ("tasks", "engine"),
+        ("tasks", "frames"),
+        ("datasets", ""),
+        ("pipeline", "graph"),
+        ("pipeline", "jobs"),
+        ("dask", ""),
+    }
 
 
-def test_folders__hold_modules():
-    assert all(any(path.parent.name == folder for path in FILES) for folder in FOLDERS)
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_rooms__are_those_of_the_arrows(folder):
+    rooms = {place(path)[1] for path in FILES if path.relative_to(ROOT).parts[0] == folder} - {""}
+    assert rooms == set(ARROWS[folder])
+
+
+def test_arrows__have_no_circle():
+    for arrows in ARROWS.values():
+        left = dict(arrows)
+        while left:
+            free = {room for room, needs in left.items() if not needs & set(left)}
+            assert free, f"a circle among {sorted(left)}"
+            left = {room: needs for room, needs in left.items() if room not in free}
 
 
 @each_file
-def test_imports__keep_to_their_layer(path):
-    folder, names = path.parent.name, set(imported(path))
-    if folder in ALLOWED:
-        assert names <= ALLOWED[folder]
-    elif path.name not in DEMONSTRATIONS and not path.name.startswith("paper_"):
-        assert "manifold_observer.datasets" not in names
+def test_imports__follow_the_arrows(path):
+    folder, room = place(path)
+    found = {other for where, other in imported(path) if where == folder and other not in ("", room)}
+    assert found <= ARROWS[folder].get(room, set())
+
+
+@each_file
+def test_imports__keep_to_their_folder(path):
+    folder, room = place(path)
+    names = {where for where, _ in imported(path)} - STDLIB - {folder}
+    if folder in LIBRARIES:
+        assert names <= LIBRARIES[folder]
+    elif room not in SIMULATING:
+        assert "datasets" not in names
 
 
 @each_file
 def test_imports__never_from_tests_or_deploy(path):
-    forbidden = {"tests", "deploy", "reference", "strategies", "conftest", "manifold_observer.tests", "pytest"}
-    assert not set(imported(path)) & forbidden
+    forbidden = {"tests", "deploy", "reference", "strategies", "conftest", "pytest"}
+    assert not {where for where, _ in imported(path)} & forbidden
 
 
 @each_file
-def test_imports__absolute_across_folders_and_by_the_installed_name(path):
-    assert not set(imported(path)) & set(FOLDERS)
-
-
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_folders__are_flat(folder):
-    inside = [path.name for path in (ROOT / folder).iterdir() if path.is_dir() and path.name != "__pycache__"]
-    assert inside == []
+def test_imports__absolute_across_folders_and_relative_within_pipeline(path):
+    folder = path.relative_to(ROOT).parts[0]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            assert not {alias.name.split(".")[0] for alias in node.names} & set(FOLDERS)
+        elif isinstance(node, ast.ImportFrom):
+            named = node.module or ""
+            assert node.level or named.split(".")[0] not in FOLDERS
+            assert folder != "pipeline" or not named.startswith("manifold_observer.pipeline")
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -97,13 +157,11 @@ def test_folders__datasets_and_the_namespace_are_no_regular_packages():
     assert manifold_observer.__file__ is None
 
 
-def test_pyproject__packages_are_the_folders():
+def test_pyproject__every_folder_with_modules_is_packaged():
     setuptools = PROJECT["tool"]["setuptools"]
-    installed = {f"manifold_observer.{folder}": folder for folder in FOLDERS}
-    assert sorted(setuptools["packages"]) == sorted(installed)
-    assert setuptools["package-dir"] == installed
-    with_modules = {path.parent.name for path in ROOT.glob("*/*.py")} - {"tests", "build", "deploy"}
-    assert with_modules == set(FOLDERS)
+    assert setuptools["package-dir"] == {f"manifold_observer.{folder}": folder for folder in FOLDERS}
+    with_modules = {".".join(["manifold_observer", *path.relative_to(ROOT).parts[:-1]]) for path in FILES}
+    assert sorted(setuptools["packages"]) == sorted(with_modules | {f"manifold_observer.{name}" for name in FOLDERS})
 
 
 @pytest.mark.parametrize("group", ["xarray.backends", "dask_cli"])

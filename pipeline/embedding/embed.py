@@ -280,53 +280,6 @@ def _numbers(found: Found, n_modes: int, psi: Floats, lifted: Floats, total: Mom
     return numbers if found.scale.local is None else numbers.assign(scale=("frame", found.scale.local))
 
 
-def generator_rates(embedding: xr.Dataset, burst_duration: float) -> xr.DataArray:
-    r"""Decay rates of the hidden diffusion in 1/s, from an embedding with burst covariances.
-
-    .. math:: -\lambda = \log \mu / (\varepsilon\, \delta t)
-
-    at alpha = 0 (twice that at alpha = 1/2), with :math:`\delta t` the duration of a burst.
-
-    Parameters
-    ----------
-    embedding
-        As :func:`embed` made it, with a kernel of one scale.
-    burst_duration
-        Seconds over which the local covariances were measured. For features that are means over a
-        burst of length T it is about T / 3.
-
-    Returns
-    -------
-    Dims ``(mode,)``, 1/s, at least 0.
-
-    Raises
-    ------
-    ValueError
-        The scale is local, alpha is neither 0 nor 1/2, or the duration is not above 0.
-
-    Examples
-    --------
-    >>> toy = xr.Dataset({"rate": ("mode", [0.02]), "epsilon": 2.0}, attrs={"alpha": 0.0})
-    >>> generator_rates(toy, burst_duration=0.01).values
-    array([1.])
-    """
-    if "scale" in embedding:
-        raise ValueError("generator_rates: the kernel must have one scale; got epsilon='local'. Embed with 'median'.")
-    if not burst_duration > 0:
-        raise ValueError(f"generator_rates: burst_duration must be above 0 seconds; got {burst_duration}.")
-    alpha = float(embedding.attrs["alpha"])
-    if alpha not in (0.0, 0.5):
-        raise ValueError(f"generator_rates: alpha must be 0 or 0.5; got {alpha}. Embed with alpha=0.")
-    rates = diffusion.generator_rates(embedding["rate"].values, float(embedding["epsilon"]), alpha, burst_duration)
-    return xr.DataArray(
-        rates,
-        dims="mode",
-        coords={"mode": embedding["mode"]} if "mode" in embedding.coords else None,
-        name="generator_rate",
-        attrs={"units": "1/s", "long_name": "decay rate of the hidden diffusion"},
-    )
-
-
 def _check_modes(config: EmbedConfig, n: int) -> None:
     """No more modes than frames allow."""
     if config.n_modes is not None and config.n_modes > n - 2:

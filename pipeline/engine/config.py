@@ -1,13 +1,12 @@
-"""Options of the embedding and the observer, checked once, at the door."""
+"""Options of the embedding, checked once."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from numbers import Integral, Real
-from typing import Any
+from numbers import Real
 
-import numpy as np
+from ..frames.options import as_attributes, check_choice, is_whole
 
 METHODS = ("auto", "exact", "landmarks")
 PRECISIONS = ("auto", "float32", "float64")
@@ -15,14 +14,6 @@ FORMS = ("auto", "quadratic", "factor", "window")
 HOMES = ("auto", "local", "resident", "recomputed", "disk")
 LANDMARK_CHOICES = ("uniform", "kmeans++", "farthest")
 LANDMARK_ROUTES = ("nystrom", "diffusion")
-GAINS = ("paper", "unit", "kalman", "dmk")
-OPTIMAL_GAINS = ("kalman", "dmk")
-"""Those that come from a Riccati equation, and not from gamma."""
-STEPS = ("exact", "euler")
-RATES = ("step", "paper", "generator", "calibrated")
-USUAL_RATES = {"paper": "step", "unit": "step", "kalman": "calibrated", "dmk": "paper"}
-"""The rates that a gain takes where none are named."""
-INITIALS = ("steady", "paper")
 
 
 @dataclass(frozen=True)
@@ -74,9 +65,9 @@ class EmbedConfig:
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
-        _require(self.n_modes is None or _whole(self.n_modes, 1), "n_modes", "be at least 1, or None", self.n_modes)
-        _require(_whole(self.window, 2), "window", "be at least 2 frames", self.window)
-        _require(self.rank is None or _whole(self.rank, 1), "rank", "be at least 1, or None", self.rank)
+        _require(self.n_modes is None or is_whole(self.n_modes, 1), "n_modes", "be at least 1, or None", self.n_modes)
+        _require(is_whole(self.window, 2), "window", "be at least 2 frames", self.window)
+        _require(self.rank is None or is_whole(self.rank, 1), "rank", "be at least 1, or None", self.rank)
         for name in ("tolerance", "regularization", "epsilon_factor", "alpha"):
             value = getattr(self, name)
             _require(isinstance(value, Real) and not isinstance(value, bool), name, "be a number", value)
@@ -91,16 +82,16 @@ class EmbedConfig:
         number = not isinstance(self.epsilon, str) and 0 < self.epsilon < math.inf
         _require(named or number, "epsilon", "be 'median', 'local' or a number above 0", self.epsilon)
         _require(0 < self.epsilon_factor < math.inf, "epsilon_factor", "be above 0", self.epsilon_factor)
-        _require(_whole(self.neighbours, 1), "neighbours", "be at least 1", self.neighbours)
+        _require(is_whole(self.neighbours, 1), "neighbours", "be at least 1", self.neighbours)
         _require(0 <= self.alpha <= 1, "alpha", "lie in [0, 1]", self.alpha)
-        _choice("embed", "method", self.method, METHODS)
-        _choice("embed", "precision", self.precision, PRECISIONS)
-        _choice("embed", "form", self.form, FORMS)
-        _choice("embed", "home", self.home, HOMES)
-        _require(_whole(self.landmarks, 10), "landmarks", "be at least 10", self.landmarks)
-        _choice("embed", "landmark_choice", self.landmark_choice, LANDMARK_CHOICES)
-        _choice("embed", "landmark_route", self.landmark_route, LANDMARK_ROUTES)
-        _require(_whole(self.refine, 0), "refine", "be at least 0", self.refine)
+        check_choice("embed", "method", self.method, METHODS)
+        check_choice("embed", "precision", self.precision, PRECISIONS)
+        check_choice("embed", "form", self.form, FORMS)
+        check_choice("embed", "home", self.home, HOMES)
+        _require(is_whole(self.landmarks, 10), "landmarks", "be at least 10", self.landmarks)
+        check_choice("embed", "landmark_choice", self.landmark_choice, LANDMARK_CHOICES)
+        check_choice("embed", "landmark_route", self.landmark_route, LANDMARK_ROUTES)
+        _require(is_whole(self.refine, 0), "refine", "be at least 0", self.refine)
         if self.method == "landmarks" and self.epsilon == "local":
             raise ValueError(
                 "embed: epsilon='local' needs the neighbours among all frames, which landmarks do not have; got "
@@ -111,79 +102,18 @@ class EmbedConfig:
                 "embed: landmark_route='diffusion' has no density normalisation, alpha must be 0 with it; got "
                 f"{self.alpha}. Give alpha=0, or landmark_route='nystrom'."
             )
-        _require(self.tile is None or _whole(self.tile, 1), "tile", "be at least 1, or None", self.tile)
+        _require(self.tile is None or is_whole(self.tile, 1), "tile", "be at least 1, or None", self.tile)
         within = self.residual_tolerance is None or 0 < self.residual_tolerance < 1
         _require(within, "residual_tolerance", "lie in (0, 1), or be None", self.residual_tolerance)
-        _require(_whole(self.max_passes, 1), "max_passes", "be at least 1", self.max_passes)
-        _require(_whole(self.seed, 0), "seed", "be at least 0", self.seed)
+        _require(is_whole(self.max_passes, 1), "max_passes", "be at least 1", self.max_passes)
+        _require(is_whole(self.seed, 0), "seed", "be at least 0", self.seed)
 
     def attrs(self) -> dict[str, int | float | str]:
         """Settings as attributes that every file format can hold."""
-        return _plain(asdict(self))
-
-
-@dataclass(frozen=True)
-class ObserverConfig:
-    """How the observer runs."""
-
-    gamma: float = 0.85
-    """Weight of the measurement against the dynamics, 0 <= gamma < 1; of the gains "paper" and "unit"."""
-    gain: str = "paper"
-    """"paper" (as printed, sign flipped), "unit" (settles to the measurement), "kalman" or "dmk"."""
-    step: str = "exact"
-    """"exact" or "euler"."""
-    substeps: int | None = None
-    """Euler steps a frame; None takes enough to contract."""
-    initial: str = "steady"
-    """State before a segment: "steady" or "paper"."""
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot work."""
-        if not 0 <= self.gamma < 1:
-            raise ValueError(
-                f"observe: gamma must lie in [0, 1); got {self.gamma}. At 1 and above the observer does not "
-                "contract; the paper uses gamma=0.85 and gamma=0.1."
-            )
-        _choice("observe", "gain", self.gain, GAINS)
-        _choice("observe", "step", self.step, STEPS)
-        _choice("observe", "initial", self.initial, INITIALS)
-        if self.substeps is not None and (self.step != "euler" or not _whole(self.substeps, 1)):
-            raise ValueError(
-                f"observe: substeps must be at least 1 and goes with step='euler'; got {self.substeps} "
-                f"with step={self.step!r}. Leave it out, or give step='euler'."
-            )
-
-    @property
-    def optimal(self) -> bool:
-        """Whether the gain comes from a Riccati equation, and not from gamma."""
-        return self.gain in OPTIMAL_GAINS
-
-    def attrs(self) -> dict[str, int | float | str]:
-        """Settings as attributes that every file format can hold."""
-        values = asdict(self)
-        return _plain({name: value for name, value in values.items() if not (self.optimal and name == "gamma")})
-
-
-def _plain(values: dict[str, Any]) -> dict[str, int | float | str]:
-    """Values as attributes hold them: NumPy's numbers become Python's, None becomes "none"."""
-    return {
-        name: "none" if value is None else value.item() if isinstance(value, np.generic) else value
-        for name, value in values.items()
-    }
-
-
-def _whole(value: object, least: int) -> bool:
-    """Whether a value is a whole number of at least ``least``."""
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+        return as_attributes(asdict(self))
 
 
 def _require(holds: bool, name: str, constraint: str, value: object) -> None:
     """Raise the one sentence where a constraint of embed does not hold."""
     if not holds:
         raise ValueError(f"embed: {name} must {constraint}; got {value!r}.")
-
-
-def _choice(what: str, name: str, value: object, choices: tuple[str, ...]) -> None:
-    """Raise where a value is none of the choices."""
-    if value not in choices:
-        raise ValueError(f"{what}: {name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")

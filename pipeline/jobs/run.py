@@ -16,13 +16,14 @@ import xarray as xr
 
 from ..embedding.embed import embed
 from ..embedding.plan import Plan, plan
-from ..engine.config import OPTIMAL_GAINS, USUAL_RATES, EmbedConfig, ObserverConfig
+from ..engine.config import EmbedConfig
 from ..frames.features import FEATURES, shared_edges
 from ..frames.join import join_frames
 from ..frames.recording import clock, open_recording
 from ..frames.units import alike, units_of
 from ..graph.sight import check_files
 from ..observers.calibrate import calibrate
+from ..observers.config import OPTIMAL_GAINS, USUAL_RATES, ObserverConfig
 from ..observers.observe import observe
 from ..observers.smooth import smooth
 from .filling import write_frames

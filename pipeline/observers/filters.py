@@ -12,10 +12,10 @@ from manifold_observer.tasks.observers import dynamics, kalman, observer
 from manifold_observer.tasks.observers.kalman import Model, Steady
 from manifold_observer.tasks.observers.observer import Filter
 
-from ..embedding.embed import generator_rates
-from ..engine.config import RATES, USUAL_RATES, ObserverConfig
 from ..frames.labels import frame_period
 from .calibrate import calibrate, given_rates
+from .config import RATES, USUAL_RATES, ObserverConfig
+from .rates import generator_rates
 
 Floats = NDArray[np.float64]
 

@@ -16,7 +16,6 @@ from manifold_observer.tasks.arrays import first_not_finite
 from manifold_observer.tasks.observers import observer
 from manifold_observer.tasks.observers.observer import Filter
 
-from ..engine.config import ObserverConfig
 from ..engine.cuts import restarts
 from ..frames.join import seconds_between
 from ..frames.labels import check_features, frame_labels, frame_period, segment_of
@@ -24,6 +23,7 @@ from ..frames.recording import GAP_PERIODS
 from ..frames.variables import annotate
 from ..graph.compute import task
 from ..graph.slabs import chunks_of
+from .config import ObserverConfig
 from .filters import Chosen, choose_filter
 
 Floats = NDArray[np.float64]

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from manifold_observer.tasks.observers import innovation as tasks
 from manifold_observer.tasks.observers import observer
 
-from ..engine.config import OPTIMAL_GAINS
 from ..engine.cuts import restarts
 from ..frames.labels import frame_labels, require, segment_of
 from ..frames.variables import annotate
 from ..graph.compute import compute, task
 from ..graph.slabs import chunks_of
+from .config import OPTIMAL_GAINS
 from .observe import checked, joined, observe
 
 Floats = NDArray[np.float64]

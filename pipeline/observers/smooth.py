@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from manifold_observer.tasks.observers import kalman, observer
 from manifold_observer.tasks.observers.observer import Filter
 
-from ..engine.config import ObserverConfig
 from ..engine.cuts import restarts, segment_spans
 from ..frames.labels import segment_of
 from ..frames.variables import annotate
 from ..graph.compute import task
+from .config import ObserverConfig
 from .filters import choose_filter
 from .observe import Scanned, checked, joined, label, scan_chunks, starts_before
 

@@ -24,7 +24,8 @@ from manifold_observer.datasets.simulators.simulated import open_simulation
 from manifold_observer.tasks.comparison import paired
 from manifold_observer.tasks.comparison.bias import relative_bias, worst_error
 
-from ..embedding.embed import embed, generator_rates
+from ..embedding.embed import embed
+from ..observers.rates import generator_rates
 from .demo import circle_frames
 from .experiment import Claim, Experiment, Piece, join_realisations
 from .pictures import COLOURS, MARKERS, grid, label, legend_below, new_figure

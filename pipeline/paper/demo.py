@@ -20,7 +20,6 @@ from manifold_observer.datasets.simulators.sphere import write_sphere
 
 from ..comparison.baselines import baselines
 from ..comparison.scores import class_scores, scores
-from ..embedding.embed import generator_rates
 from ..frames.features import histogram, stft
 from ..graph.sight import check_files
 from ..jobs.progress import Stages
@@ -28,6 +27,7 @@ from ..jobs.run import RunConfig, analyse
 from ..jobs.store import start, write_group, writing
 from ..observers.calibrate import calibrate
 from ..observers.observe import observe
+from ..observers.rates import generator_rates
 from ..observers.smooth import smooth
 
 Frames = tuple[xr.DataArray, xr.DataArray | None]
