@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +33,7 @@ from ..frames.labels import check_features, frame_labels, segment_of
 from ..frames.variables import annotate
 from ..graph.compute import Progress, compute, one_blas_thread, persist, silent, task
 from ..graph.slabs import rows_of
+from ..graph.warn import warn
 
 Floats = NDArray[np.float64]
 METHODS = ("nystrom", "one-sided")
@@ -386,11 +386,10 @@ def _check_finite(frames: NDArray[Any], first: int) -> None:
 def _warn_far(far: NDArray[np.bool_]) -> None:
     """Frames unlike all that were embedded are told."""
     if far.any():
-        warnings.warn(
+        warn(
             f"extend: {np.count_nonzero(far)} of {len(far)} new frames are far from all embedded ones (the first is "
             f"frame {np.argmax(far)}): their coordinates are extrapolated. Embed such frames too, or leave them out "
-            "where far is true.",
-            stacklevel=3,
+            "where far is true."
         )
 
 

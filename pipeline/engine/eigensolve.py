@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from manifold_observer.tasks.engine import diffusion, lanczos
 
 from ..graph.compute import Progress
+from ..graph.warn import warn
 from .checkpoint import Begun, Checkpoint
 from .config import EmbedConfig
 from .tiling import MatMat
@@ -143,10 +143,9 @@ def warn_frozen(eigenvalues: Floats) -> None:
     if eigenvalues[0] > _FROZEN:
         pieces = int(np.count_nonzero(eigenvalues > 1 - 1e-9)) + 1
         what = f"the frames fall into {pieces} or more pieces" if pieces > 1 else "the dynamics look frozen"
-        warnings.warn(
+        warn(
             f"embed: the first eigenvalue is {eigenvalues[0]:.4f}: {what} at this scale. Try epsilon='local', or a "
-            "larger epsilon_factor=.",
-            stacklevel=4,
+            "larger epsilon_factor=."
         )
 
 
@@ -184,8 +183,7 @@ def _check_degrees(degrees: Floats) -> None:
             "or epsilon='median'."
         )
     if len(alone):
-        warnings.warn(
+        warn(
             f"embed: {len(alone)} of {len(degrees)} frames have no neighbour at this scale (the first is frame "
-            f"{alone[0]}), and may own a coordinate each; epsilon='local' gives each frame a scale of its own.",
-            stacklevel=6,
+            f"{alone[0]}), and may own a coordinate each; epsilon='local' gives each frame a scale of its own."
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from manifold_observer.tasks.engine.landmarks import Anchors, Carried
 from manifold_observer.tasks.engine.moments import Axes
 
 from ..graph.compute import Progress, compute, persist, persist_in_turn, stream, task
+from ..graph.warn import warn
 from .blocks import Part, Table, block_task, degenerate, part_of, slab_of
 from .config import EmbedConfig
 from .cuts import Span, blocks, gather_rows, landmark_spans, link_rows
@@ -261,11 +261,10 @@ def _warn_unreached(affinity: Floats) -> None:
     """Frames without any affinity to a landmark are told."""
     alone = np.flatnonzero(affinity == 0)
     if len(alone):
-        warnings.warn(
+        warn(
             f"embed: {len(alone)} of {len(affinity)} frames are beyond the reach of every landmark at this scale (the "
             f"first is frame {alone[0]}), and have coordinates 0. Give more landmarks=, landmark_choice='farthest', "
-            "or a larger epsilon_factor=.",
-            stacklevel=7,
+            "or a larger epsilon_factor=."
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from manifold_observer.tasks.observers import dynamics, kalman
 from ..frames.labels import require, segment_of
 from ..frames.variables import annotate
 from ..graph.compute import Progress, silent
+from ..graph.warn import warn
 from .projections import projections
 
 Floats = NDArray[np.float64]
@@ -133,4 +133,4 @@ def _warn(found: dynamics.Dynamics, decay: Floats) -> None:
             "differently in different stretches, or little of it was seen. Take a longer recording."
         )
     if sentence:
-        warnings.warn(sentence, stacklevel=3)
+        warn(sentence)

@@ -386,14 +386,18 @@ def test_embed__tiles_that_do_not_fit_are_refused_or_recomputed(monkeypatch):
 
 
 def test_embed__warns_when_the_dynamics_look_frozen():
-    with pytest.warns(UserWarning, match=r"first eigenvalue is 0\.99\d\d: the dynamics look frozen.*epsilon='local'"):
+    with pytest.warns(
+        UserWarning, match=r"first eigenvalue is 0\.99\d\d: the dynamics look frozen.*epsilon='local'"
+    ) as told:
         mo.embed(FRAMES, n_modes=1, epsilon=1.5)
+    assert told[0].filename == __file__
 
 
 def test_embed__warns_when_the_frames_fall_into_pieces():
     values = np.concatenate([VALUES[:45], VALUES[45:] + 50])
-    with pytest.warns(UserWarning, match="the frames fall into 2 or more pieces"):
+    with pytest.warns(UserWarning, match="the frames fall into 2 or more pieces") as told:
         mo.embed(as_frames(values, np.repeat([0, 1], 45)), n_modes=1, epsilon=20.0)
+    assert told[0].filename == __file__
 
 
 def test_embed__warns_when_a_frame_stands_alone():
@@ -402,8 +406,9 @@ def test_embed__warns_when_a_frame_stands_alone():
     covariance = xr.DataArray(np.tile(np.eye(P), (N, 1, 1)), dims=("frame", "feature", "feature_1"))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "embed: the first eigenvalue")
-        with pytest.warns(UserWarning, match=r"1 of 90 frames have no neighbour .*first is frame 89"):
+        with pytest.warns(UserWarning, match=r"1 of 90 frames have no neighbour .*first is frame 89") as told:
             mo.embed(as_frames(values), n_modes=1, covariance=covariance, epsilon=1.0)
+        assert told[0].filename == __file__
 
 
 # ------------------------------------------------------------------------------------------ generator rates

@@ -195,8 +195,9 @@ def test_embed__a_frame_that_no_landmark_reaches_is_told_and_spoils_nothing(alph
     values[100] += 1e4  # between two landmarks
     covariance = xr.DataArray(np.tile(np.eye(4), (N, 1, 1)), dims=("frame", "feature", "feature_1"))
     frames, options = FRAMES.copy(data=values), {"landmarks": 50, "alpha": alpha, "covariance": covariance, **OPTIONS}
-    with pytest.warns(UserWarning, match=r"1 of 700 frames are beyond the reach .*first is frame 100"):
+    with pytest.warns(UserWarning, match=r"1 of 700 frames are beyond the reach .*first is frame 100") as told:
         found = mo.embed(frames, **options)
+    assert told[0].filename == __file__
     assert_array_equal(found["coordinate"][100], 0)
     assert found["degree"][100] == 1
     assert all(np.isfinite(found[name]).all() for name in ("coordinate", "eigenvalue", "residual", "lift", "degree"))
@@ -210,8 +211,9 @@ def test_embed__a_solve_that_starts_from_landmarks_survives_a_frame_that_none_re
     options = {"covariance": covariance, "alpha": 0.5, "n_modes": 2, "precision": "float32", "form": "quadratic"}
     made = []
     for home in ("local", "recomputed"):
-        with pytest.warns(UserWarning, match="embed: "):
+        with pytest.warns(UserWarning, match="embed: ") as told:
             made.append(mo.embed(FRAMES.copy(data=values), home=home, epsilon=4.0, **options))
+        assert told[0].filename == __file__
     assert_allclose(made[0]["eigenvalue"], made[1]["eigenvalue"], atol=1e-4)
 
 

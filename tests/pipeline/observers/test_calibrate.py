@@ -124,8 +124,9 @@ HIDDEN = {
 @pytest.mark.parametrize("name", HIDDEN)
 def test_calibrate__warns_where_the_sampling_hides_the_dynamics(name):
     values, message = HIDDEN[name]
-    with pytest.warns(UserWarning, match=message):
+    with pytest.warns(UserWarning, match=message) as told:
         mo.calibrate(embedding(values))
+    assert told[0].filename == __file__
 
 
 def test_calibrate__is_silent_where_the_dynamics_are_seen():
