@@ -26,14 +26,15 @@ ARROWS = {
     "datasets": {"readers": set(), "simulators": set()},
     "pipeline": {
         "graph": set(),
-        "frames": {"graph"},
+        "files": set(),
+        "frames": {"graph", "files"},
         "engine": {"graph", "frames"},
         "embedding": {"graph", "frames", "engine"},
         "observers": {"graph", "frames"},
         "comparison": {"graph", "frames", "observers"},
-        "jobs": {"graph", "frames", "engine", "embedding", "observers", "comparison"},
+        "jobs": {"graph", "files", "frames", "engine", "embedding", "observers", "comparison"},
         "paper": {"graph", "frames", "engine", "embedding", "observers", "comparison", "jobs"},
-        "cli": {"graph", "frames", "engine", "embedding", "observers", "comparison", "jobs", "paper"},
+        "cli": {"graph", "files", "frames", "engine", "embedding", "observers", "comparison", "jobs", "paper"},
     },
 }
 # Rooms of pipeline/ that may import simulators or readers.

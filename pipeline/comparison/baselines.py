@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from manifold_observer.tasks.comparison import baselines as tasks
 from manifold_observer.tasks.observers import observer
 
-from ..engine.cuts import restarts
 from ..frames.labels import frame_labels, segment_of
+from ..frames.segments import restarts
 from ..graph.compute import compute, task
 from ..observers.projections import frame_blocks, projections
 

@@ -15,17 +15,17 @@ from manifold_observer.tasks.arrays import digest
 from manifold_observer.tasks.engine import diffusion
 from manifold_observer.tasks.engine.moments import Moments
 
-from ..engine.blocks import ROWS_BYTES, Table, check_moments, table
+from ..engine.blocks import Table, check_moments, table
 from ..engine.checkpoint import Checkpoint, check_checkpoint
 from ..engine.config import EmbedConfig
-from ..engine.cuts import blocks
 from ..engine.decide import choose_form
 from ..engine.eigensolve import modes_to_keep, warn_frozen
 from ..engine.exact import Found, Problem, exactly, through_landmarks
 from ..engine.memory import choose_method
 from ..frames.variables import annotate
 from ..graph.compute import Progress, compute, one_blas_thread, silent, task
-from ..graph.slabs import rows_of
+from ..graph.slabs import ROWS_BYTES, rows_of
+from ..graph.spans import blocks
 from .plan import require_memory
 
 Floats = NDArray[np.float64]

@@ -28,11 +28,13 @@ from ..engine.blocks import (
     table,
 )
 from ..engine.config import EmbedConfig
-from ..engine.cuts import Span, blocks, gather_rows, short_segments, tile_size
+from ..engine.cuts import gather_rows, tile_size
 from ..frames.labels import check_features, frame_labels, segment_of
+from ..frames.segments import short_segments
 from ..frames.variables import annotate
 from ..graph.compute import Progress, compute, one_blas_thread, persist, silent, task
 from ..graph.slabs import rows_of
+from ..graph.spans import Span, blocks
 from ..graph.warn import warn
 
 Floats = NDArray[np.float64]

@@ -25,20 +25,16 @@ from ..engine.exact import TOLERANCES
 from ..engine.memory import (
     EXACT_FRAMES,
     LOCAL_BYTES,
-    Memory,
     Shape,
-    Workers,
     choose_home,
     choose_method,
     exact_memory,
-    gib,
     landmark_memory,
-    require,
     tile_bytes,
-    workers,
 )
 from ..frames.runs import require_features, task_memory
 from ..graph.compute import compute, one_blas_thread, task
+from ..graph.limits import Memory, Workers, gib, require, workers
 
 # Frames that the calibration looks at.
 _SAMPLE_FRAMES = 4096

@@ -15,17 +15,17 @@ from manifold_observer.tasks.engine.covariance import DegenerateCovarianceError,
 from manifold_observer.tasks.engine.kernel import Block
 
 from ..frames.labels import segment_of
+from ..frames.segments import segment_spans, short_segments
 from ..graph.compute import Progress, compute, persist, task
-from ..graph.slabs import Reading, rows_of
+from ..graph.slabs import ROWS_BYTES, Reading, rows_of
+from ..graph.spans import Span, blocks
 from .config import EmbedConfig
-from .cuts import Span, blocks, segment_spans, short_segments, window_starts_of
+from .cuts import window_starts_of
 
 # Frames up to the first size are brought here and sent along with the tasks; up to the second they are
 # kept on the workers, so that a lazy feature graph runs once; beyond it they are read anew.
 _HERE_BYTES = 2**23
 _KEEP_BYTES = 2**26
-ROWS_BYTES = 2**22
-"""Bytes of frames that a task takes where it only adds them up."""
 # A largest covariance eigenvalue below this share of the total variance is rounding.
 _ZERO_VARIANCE = 1e-14
 # Variance below this share of the squared mean is rounding too.

@@ -11,15 +11,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Span = tuple[int, int]
-Integers = NDArray[np.int64]
+from ..frames.segments import segment_spans
+from ..graph.spans import Integers, Span, blocks
 
 # Up to here every distance takes part in the median; beyond it a seeded sample does.
 EXACT_MEDIAN_FRAMES = 8192
-# Bytes of samples that one feature task reads (float64), about.
-FEATURE_TASK_BYTES = 2**24
 # Bytes of tiles that one panel holds, about; one task multiplies one panel.
 PANEL_BYTES = 2**26
 LANDMARK_SPAN = 4096
@@ -35,125 +32,6 @@ _LEAST_SPANS = 16
 # Groups of blocks at least (some panels for every worker) and at most (about a hundred panels).
 _LEAST_GROUPS = 2
 _MOST_GROUPS = 14
-
-
-class FrameRun(NamedTuple):
-    """Consecutive frames of one segment that one task computes.
-
-    ``segment``: number of the segment; ``first_sample``: where the first frame starts; ``n_frames``.
-    """
-
-    segment: int
-    first_sample: int
-    n_frames: int
-
-    def samples(self, frame: int, hop: int) -> Span:
-        """Samples that the run is computed from."""
-        return self.first_sample, self.first_sample + (self.n_frames - 1) * hop + frame
-
-
-def frame_runs(segments: list[Span], frame: int, hop: int, n_channels: int) -> list[FrameRun]:
-    """Cut the segments of a recording into runs of whole frames.
-
-    Parameters
-    ----------
-    segments
-        Spans of samples without a gap.
-    frame, hop
-        Samples in a frame, and between the starts of two.
-    n_channels
-        Channels of the recording.
-
-    Returns
-    -------
-    Runs in order; a segment shorter than one frame has none.
-
-    Examples
-    --------
-    Two segments of 7 and 2 samples, frames of 3; the last sample of the first is left over:
-
-    >>> frame_runs([(0, 7), (7, 9)], 3, 3, 1)
-    [FrameRun(segment=0, first_sample=0, n_frames=2)]
-    """
-    at_most = max(1, FEATURE_TASK_BYTES // (8 * max(hop, frame) * n_channels))
-    runs = []
-    for segment, (start, stop) in enumerate(segments):
-        total = max(0, (stop - start - frame) // hop + 1)
-        for first in range(0, total, at_most):
-            runs.append(FrameRun(segment, start + first * hop, min(at_most, total - first)))
-    return runs
-
-
-def run_groups(runs: list[FrameRun], frame: int, hop: int, n_channels: int) -> list[list[FrameRun]]:
-    """Runs that one task computes: neighbours, as long as their samples together are no more than a long run's.
-
-    Recordings with many short segments have a run for each, and would have a task for each.
-
-    Examples
-    --------
-    >>> [len(group) for group in run_groups(frame_runs([(0, 7), (7, 9), (9, 14)], 3, 3, 1), 3, 3, 1)]
-    [2]
-    """
-    most = FEATURE_TASK_BYTES // (8 * n_channels)
-    groups: list[list[FrameRun]] = []
-    for run in runs:
-        if groups and run.samples(frame, hop)[1] - groups[-1][0].first_sample <= most:
-            groups[-1].append(run)
-        else:
-            groups.append([run])
-    return groups
-
-
-def unused_samples(segments: list[Span], frame: int, hop: int) -> int:
-    """Samples at the ends of the segments that no frame holds.
-
-    Examples
-    --------
-    >>> unused_samples([(0, 7), (7, 9)], 3, 3)
-    3
-    """
-    return sum((stop - start) - _covered(stop - start, frame, hop) for start, stop in segments)
-
-
-def _covered(n: int, frame: int, hop: int) -> int:
-    """Samples from the first to the last that the frames of one segment span."""
-    total = max(0, (n - frame) // hop + 1)
-    return (total - 1) * hop + frame if total else 0
-
-
-def segment_spans(segment: Integers) -> list[Span]:
-    """Spans of equal values.
-
-    Examples
-    --------
-    >>> segment_spans(np.array([0, 0, 3]))
-    [(0, 2), (2, 3)]
-    """
-    cuts = np.flatnonzero(np.diff(segment)) + 1
-    bounds = [0, *(int(cut) for cut in cuts), len(segment)]
-    return [(a, b) for a, b in itertools.pairwise(bounds) if b > a]
-
-
-def short_segments(segment: Integers, window: int) -> list[Span]:
-    """Spans of the segments that hold no whole window.
-
-    Examples
-    --------
-    >>> short_segments(np.array([0, 0, 3]), 2)
-    [(2, 3)]
-    """
-    return [(start, stop) for start, stop in segment_spans(segment) if stop - start < window]
-
-
-def restarts(segment: Integers) -> NDArray[np.bool_]:
-    """True at the first frame of every segment.
-
-    Examples
-    --------
-    >>> restarts(np.array([4, 4, 5]))
-    array([ True, False,  True])
-    """
-    return np.concatenate([[True], np.diff(segment) != 0]) if len(segment) else np.zeros(0, bool)
 
 
 def window_starts(segment: Integers, window: int) -> Integers:
@@ -195,17 +73,6 @@ def window_starts_of(segment: Integers, window: int, span: Span) -> Integers:
     """
     low, high = max(span[0] - window, 0), min(span[1] + window, len(segment))
     return window_starts(segment[low:high], window)[span[0] - low : span[1] - low] + low
-
-
-def blocks(n: int, size: int) -> list[Span]:
-    """Cut n into spans of ``size``, the last one shorter.
-
-    Examples
-    --------
-    >>> blocks(5, 2)
-    [(0, 2), (2, 4), (4, 5)]
-    """
-    return [(start, min(start + size, n)) for start in range(0, n, size)]
 
 
 def landmark_spans(n_frames: int, n_features: int) -> list[Span]:

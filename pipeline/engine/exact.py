@@ -15,10 +15,11 @@ from manifold_observer.tasks.engine.kernel import Scale
 from manifold_observer.tasks.engine.moments import Axes
 
 from ..graph.compute import Progress, persist
+from ..graph.spans import Span, blocks
 from .blocks import Table, make_blocks
 from .checkpoint import Checkpoint
 from .config import EmbedConfig
-from .cuts import EXACT_MEDIAN_FRAMES, Span, blocks, tile_size
+from .cuts import EXACT_MEDIAN_FRAMES, tile_size
 from .eigensolve import WIDTH, Solved, Warm, solve, wanted_modes
 from .landmarks import Landmarked, embed_landmarks, near
 from .memory import choose_home

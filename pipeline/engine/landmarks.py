@@ -16,10 +16,11 @@ from manifold_observer.tasks.engine.landmarks import Anchors, Carried
 from manifold_observer.tasks.engine.moments import Axes
 
 from ..graph.compute import Progress, compute, persist, persist_in_turn, stream, task
+from ..graph.spans import Span, blocks
 from ..graph.warn import warn
 from .blocks import Part, Table, block_task, degenerate, part_of, slab_of
 from .config import EmbedConfig
-from .cuts import Span, blocks, gather_rows, landmark_spans, link_rows
+from .cuts import gather_rows, landmark_spans, link_rows
 
 Floats = NDArray[np.float64]
 # Frames whose exact rows judge the result.

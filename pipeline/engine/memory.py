@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import NamedTuple
-
-import dask
 
 from manifold_observer.tasks.engine.kernel import GRAM_NUMBERS
 from manifold_observer.tasks.engine.landmarks import FRAMES_TOGETHER
 
-from ..graph.machine import free_memory, own_memory
+from ..graph.limits import BASE_BYTES, CALLER_BYTES, Memory, gib, workers
 from .config import EmbedConfig
 from .cuts import EXACT_MEDIAN_FRAMES, gather_rows, landmark_rows, link_rows, panel_groups
 
@@ -22,21 +19,6 @@ EXACT_FRAMES = 50_000
 """Frames up to which all pairs are a matter of minutes on two cores."""
 # Resident panels that one of two workers was seen to hold, against its even share.
 _UNEVEN = 1.35
-# A process with Dask, NumPy, SciPy and xarray loaded, measured 0.2 GiB, and its slack; a caller has more loaded.
-_BASE_BYTES = 320 * 2**20
-_CALLER_BYTES = 448 * 2**20
-
-
-class Workers(NamedTuple):
-    """Number of workers, and the memory limit of the smallest, in bytes."""
-
-    number: int
-    limit: int
-
-    @property
-    def total(self) -> int:
-        """Memory of all, bytes."""
-        return self.number * self.limit
 
 
 class Shape(NamedTuple):
@@ -73,14 +55,6 @@ class Shape(NamedTuple):
         square = n_frames * p * p if self.form == "quadratic" else 0
         double = self.block_bytes(n_frames) * 8 // self.itemsize
         return 8 * (4 * n_frames * p + 3 * square) + 2 * double + 6 * 2**23 + 8 * 4 * n_frames * w
-
-
-class Memory(NamedTuple):
-    """Upper bounds in bytes: one task beside its inputs, the peak of a worker, the peak of the caller."""
-
-    task: int
-    worker: int
-    caller: int
 
 
 def tile_bytes(n_frames: int, itemsize: int) -> int:
@@ -125,11 +99,11 @@ def exact_memory(shape: Shape, home: str, passes: int, n_workers: int) -> Memory
     kept = copies * (min(share, tile_bytes(n, shape.itemsize)) + 2 * panel) if keeps else 0
     tiles = (5 if shape.form == "window" else 3) * tile  # the window form has two Gram tiles beside them
     task = max(shape.making_bytes(side), tiles + (panel if keeps else 0) + 2 * shape.block_bytes(side) + 4 * vectors)
-    worker = _BASE_BYTES + shape.block_bytes(n) + kept + task + 8 * n * shape.n_axes
+    worker = BASE_BYTES + shape.block_bytes(n) + kept + task + 8 * n * shape.n_axes
     krylov = 8 * n * shape.width * (2 * passes + 6)
     gathered = 8 * n * shape.width * (len(groups) + 1)
     whole = n * n * (8 + shape.itemsize) if home == "local" else 0
-    return Memory(task, worker, _CALLER_BYTES + krylov + gathered + whole + 16 * n * shape.n_axes)
+    return Memory(task, worker, CALLER_BYTES + krylov + gathered + whole + 16 * n * shape.n_axes)
 
 
 def landmark_memory(shape: Shape, n_landmarks: int, route: str = "nystrom") -> Memory:
@@ -162,33 +136,13 @@ def landmark_memory(shape: Shape, n_landmarks: int, route: str = "nystrom") -> M
     linking = _slab_bytes(link_rows(n, p), p) + making + strips + 3 * 8 * n_landmarks**2
     task = max(carrying, solving, gathering, linking if route == "diffusion" else 0)
     kept = 2 * shape.sparse_bytes(met) + 2**26
-    caller = _CALLER_BYTES + 8 * n * (6 * shape.width + 8) + 2**26
-    return Memory(task, _BASE_BYTES + kept + task, caller)
+    caller = CALLER_BYTES + 8 * n * (6 * shape.width + 8) + 2**26
+    return Memory(task, BASE_BYTES + kept + task, caller)
 
 
 def _slab_bytes(rows: int, n_axes: int) -> int:
     """Bytes that reading a slab takes: as it is stored, decoded and centred."""
     return 3 * 8 * rows * n_axes + 2**25
-
-
-def feature_memory(samples: int, framed: int, made: int, kept: int) -> Memory:
-    """Bound the memory of the features, whose tasks read their own samples.
-
-    Parameters
-    ----------
-    samples, framed
-        Samples of one task, as they are read and as its frames hold them (frames may overlap), all channels.
-    made
-        Numbers of the frames that it makes.
-    kept
-        Bytes of a stored chunk that is decoded whole.
-
-    Returns
-    -------
-    The bounds.
-    """
-    task = 16 * samples + 32 * framed + 8 * made + 2 * kept
-    return Memory(task, _BASE_BYTES + 4 * 8 * made + 2**25 + task, _CALLER_BYTES)
 
 
 def choose_method(n_frames: int, itemsize: int, config: EmbedConfig) -> str:
@@ -247,84 +201,3 @@ def choose_home(n_frames: int, itemsize: int, wanted: str) -> str:
             f"{gib(needed)} of {gib(there)}. About {fits} frames would fit: give home='recomputed', or more workers."
         )
     return "recomputed" if wanted == "auto" else wanted
-
-
-def require(memory: Memory, limit: int, fits: str, who: str = "embed") -> None:
-    """Refuse before anything is computed what would not fit into a worker.
-
-    Parameters
-    ----------
-    memory
-        Bounds.
-    limit
-        Memory limit of a worker, bytes.
-    fits
-        What would fit, in words.
-    who
-        Begins the sentence.
-
-    Raises
-    ------
-    ValueError
-        With the bytes on both sides.
-    """
-    if memory.worker > limit:
-        raise ValueError(
-            f"{who}: the peak memory of a worker must be at most its limit; predicted are {gib(memory.worker)} of "
-            f"{gib(limit)}. {fits}"
-        )
-
-
-def gib(n_bytes: float) -> str:
-    """Bytes for people."""
-    return f"{n_bytes / 2**30:.2f} GiB"
-
-
-def worker_limits(n_workers: int, given: int | None = None) -> Workers:
-    """What each of some workers on this machine may take: its share of what is free, or of less where that is given.
-
-    Parameters
-    ----------
-    n_workers
-        Processes.
-    given
-        Bytes for all of them together, or None.
-
-    Returns
-    -------
-    The workers.
-
-    Raises
-    ------
-    ValueError
-        A worker's share is less than it takes to start.
-
-    Examples
-    --------
-    >>> worker_limits(2, 2**30)
-    Workers(number=2, limit=536870912)
-    """
-    free = free_memory()
-    share = min(free, given or free) // n_workers
-    if share < _BASE_BYTES:
-        raise ValueError(
-            f"cluster: a worker must have at least {gib(_BASE_BYTES)}; got {gib(share)} for each of {n_workers} "
-            f"({gib(free)} are free here). Give fewer --workers, or a larger --memory."
-        )
-    return Workers(n_workers, share)
-
-
-def workers() -> Workers:
-    """The workers of the session's cluster, or this process as one worker."""
-    if "distributed" in sys.modules:
-        from distributed import default_client  # noqa: PLC0415
-
-        try:
-            known = default_client().scheduler_info(n_workers=-1)["workers"].values()
-        except ValueError:
-            known = ()
-        limits = [int(worker["memory_limit"]) for worker in known if worker["memory_limit"]]
-        if limits:
-            return Workers(len(limits), min(limits))
-    here = free_memory() + own_memory()
-    return Workers(1, min(here, int(dask.config.get("manifold-observer.memory", None) or here)))

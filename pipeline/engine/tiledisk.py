@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from .cuts import Span
-from .memory import gib
+from ..graph.limits import gib
+from ..graph.spans import Span
 from .ownership import is_partial, remove_files
 
 _RUN = re.compile(r"[0-9a-f]{32}")

@@ -23,8 +23,9 @@ from manifold_observer.tasks.engine import kernel, panel, scale, tilefile
 from manifold_observer.tasks.engine.kernel import Scale
 
 from ..graph.compute import Progress, compute, in_order_of, persist, task
+from ..graph.spans import Span
 from .config import EmbedConfig
-from .cuts import EXACT_MEDIAN_FRAMES, PanelPlan, Span, panels
+from .cuts import EXACT_MEDIAN_FRAMES, PanelPlan, panels
 
 Floats = NDArray[np.float64]
 Tile = NDArray[np.floating]

@@ -20,9 +20,9 @@ from manifold_observer.tasks.frames import histogram as histogram_task
 from manifold_observer.tasks.frames import log_rms as log_rms_task
 from manifold_observer.tasks.frames import stft as stft_task
 
-from ..engine.cuts import FrameRun, frame_runs, run_groups, unused_samples
 from .recording import Clock, clock, start_time
 from .runs import Cut, computed
+from .segments import FrameRun, frame_runs, run_groups, unused_samples
 from .variables import annotate
 
 Frame = int | float | str

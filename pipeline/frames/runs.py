@@ -18,9 +18,10 @@ from manifold_observer.tasks.arrays import aligned
 from manifold_observer.tasks.frames import histogram as histogram_task
 from manifold_observer.tasks.frames import log_rms as log_rms_task
 
-from ..engine.cuts import FrameRun
-from ..engine.memory import Memory, feature_memory, require, workers
+from ..graph.limits import Memory, require, workers
 from ..graph.slabs import Reading, kept_bytes, source_of
+from .bounds import feature_memory
+from .segments import FrameRun
 
 
 @dataclass(frozen=True)

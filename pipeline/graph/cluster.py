@@ -16,7 +16,7 @@ from distributed import Client, Security
 from distributed.comm import get_address_host_port, parse_address
 from distributed.versions import VersionMismatchWarning
 
-from ..engine.memory import worker_limits
+from .limits import worker_limits
 from .local import local_cluster
 from .lost import LostClusterError, explained
 from .machine import free_memory

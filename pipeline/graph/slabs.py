@@ -22,7 +22,7 @@ from dask.highlevelgraph import MaterializedLayer
 from numpy.typing import NDArray
 from xarray.core.indexing import ImplicitToExplicitIndexingAdapter
 
-from ..engine.cuts import Span
+from .spans import Span
 
 SLAB_BYTES = 2**24
 """Bytes of a chunk of an open recording, about: one task reads it."""
@@ -243,3 +243,7 @@ def _grain(along: list[xr.Variable]) -> int:
     """Samples of a stored chunk, the longest of all variables."""
     known = [(v.encoding.get("preferred_chunks") or {}).get("time", 1) for v in along]
     return max([int(np.max(rows)) for rows in known], default=1)
+
+
+ROWS_BYTES = 2**22
+"""Bytes of frames that a task takes where it only adds them up."""

@@ -14,9 +14,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from ..engine.cuts import frame_runs
 from ..frames.features import FEATURES
 from ..frames.recording import GAP_PERIODS, open_recording
+from ..frames.segments import frame_runs
 from ..frames.units import UNKNOWN, in_units
 from .manifest import check_whole
 from .run import RunConfig, read_embedding

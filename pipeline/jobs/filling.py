@@ -14,9 +14,9 @@ import zarr
 from dask.delayed import Delayed
 from numpy.typing import NDArray
 
-from ..engine.cuts import Span
 from ..frames.runs import require_features
 from ..graph.compute import Progress, on_cluster, silent, stream, task
+from ..graph.spans import Span
 from .store import write_group
 
 _GROUP = "frames"

@@ -36,7 +36,13 @@ from .workfolder import sweep
 
 @dataclass(frozen=True)
 class RunConfig:
-    """What a run does to its recordings."""
+    """What a run does to its recordings.
+
+    Examples
+    --------
+    >>> RunConfig("stft", {"frame": "23ms"}, embed_options={"n_modes": 4}).flat()
+    {'features': 'stft', 'smooth': False, 'frame': '23ms', 'n_modes': 4}
+    """
 
     features: str = "stft"
     """Name of the features: "histogram", "stft", "log_rms" or "identity"."""

@@ -15,9 +15,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from ..engine.cuts import Span
 from ..frames.join import seconds_between
 from ..frames.recording import GAP_PERIODS, Clock, clock, start_time
+from ..graph.spans import Span
 
 # Shares by which a sampling rate may differ: one that is told, and one that is measured from stored times.
 _TOLD, _MEASURED = 1e-6, 1e-2

@@ -16,10 +16,10 @@ from manifold_observer.tasks.arrays import first_not_finite
 from manifold_observer.tasks.observers import observer
 from manifold_observer.tasks.observers.observer import Filter
 
-from ..engine.cuts import restarts
 from ..frames.join import seconds_between
 from ..frames.labels import check_features, frame_labels, frame_period, segment_of
 from ..frames.recording import GAP_PERIODS
+from ..frames.segments import restarts
 from ..frames.variables import annotate
 from ..graph.compute import task
 from ..graph.slabs import chunks_of

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from manifold_observer.tasks.observers import observer
 
-from ..engine.blocks import ROWS_BYTES
-from ..engine.cuts import blocks
 from ..graph.compute import Progress, compute, silent, task
-from ..graph.slabs import rows_of
+from ..graph.slabs import ROWS_BYTES, rows_of
+from ..graph.spans import blocks
 
 Floats = NDArray[np.float64]
 

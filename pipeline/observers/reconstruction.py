@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from manifold_observer.tasks.observers import innovation as tasks
 from manifold_observer.tasks.observers import observer
 
-from ..engine.cuts import restarts
 from ..frames.labels import frame_labels, require, segment_of
+from ..frames.segments import restarts
 from ..frames.variables import annotate
 from ..graph.compute import compute, task
 from ..graph.slabs import chunks_of

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from manifold_observer.tasks.observers import kalman, observer
 from manifold_observer.tasks.observers.observer import Filter
 
-from ..engine.cuts import restarts, segment_spans
 from ..frames.labels import segment_of
+from ..frames.segments import restarts, segment_spans
 from ..frames.variables import annotate
 from ..graph.compute import task
 from .config import ObserverConfig

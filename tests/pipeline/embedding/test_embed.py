@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.engine import cuts
-from manifold_observer.pipeline.engine.memory import Workers
+from manifold_observer.pipeline.graph.limits import Workers
 from reference import dense
 from strategies import chunkings, smooth_motion, spd
 

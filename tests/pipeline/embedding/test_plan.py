@@ -13,8 +13,8 @@ import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.embedding import plan as forecast
 from manifold_observer.pipeline.engine import memory
 from manifold_observer.pipeline.engine.config import EmbedConfig
-from manifold_observer.pipeline.engine.memory import Workers
 from manifold_observer.pipeline.frames import runs
+from manifold_observer.pipeline.graph.limits import Workers
 from strategies import smooth_motion
 
 N = 600

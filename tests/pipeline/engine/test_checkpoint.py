@@ -484,7 +484,7 @@ def test_problem__is_told_by_everything_that_changes_the_numbers(monkeypatch):
 
 @pytest.mark.parametrize("bytes_a_task", [2**22, 8 * 5 * 70])
 def test_problem__does_not_see_chunks_and_storage(monkeypatch, bytes_a_task):
-    monkeypatch.setattr("manifold_observer.pipeline.engine.blocks.ROWS_BYTES", bytes_a_task)
+    monkeypatch.setattr("manifold_observer.pipeline.graph.slabs.ROWS_BYTES", bytes_a_task)
     single = FRAMES.astype(np.float32)
     base = problems(single)
     for frames in (single.chunk(frame=70), single.chunk(frame=41, feature=2), single.astype(np.float64), single.T):

@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manifold_observer.pipeline.engine import cuts
-from manifold_observer.pipeline.engine.cuts import FrameRun
+from manifold_observer.pipeline.frames import segments as cut_segments
+from manifold_observer.pipeline.frames.segments import FrameRun
+from manifold_observer.pipeline.graph import spans as cut_spans
 from reference import dense
 from strategies import chunkings
 
@@ -25,13 +27,15 @@ from strategies import chunkings
     ],
 )
 def test_frame_runs__table(segments, frame, hop, runs, unused):
-    assert cuts.frame_runs(segments, frame, hop, 1) == runs
-    assert cuts.unused_samples(segments, frame, hop) == unused
+    assert cut_segments.frame_runs(segments, frame, hop, 1) == runs
+    assert cut_segments.unused_samples(segments, frame, hop) == unused
 
 
 def test_frame_runs__a_task_reads_about_its_bytes(monkeypatch):
-    monkeypatch.setattr(cuts, "FEATURE_TASK_BYTES", 8 * 2 * 10 * 3)  # two channels, three frames of 10
-    runs = cuts.frame_runs([(0, 75)], 10, 10, 2)
+    monkeypatch.setattr(
+        "manifold_observer.pipeline.frames.segments.FEATURE_TASK_BYTES", 8 * 2 * 10 * 3
+    )  # two channels, three frames of 10
+    runs = cut_segments.frame_runs([(0, 75)], 10, 10, 2)
     assert [run.n_frames for run in runs] == [3, 3, 1]
     assert [run.samples(10, 10) for run in runs] == [(0, 30), (30, 60), (60, 70)]
 
@@ -42,7 +46,7 @@ def test_frame_runs__frames_follow_each_other_within_their_segment(lengths, fram
     segments = [(stop - length, stop) for stop, length in zip(stops, lengths, strict=True)]
     firsts = [
         (run.segment, run.first_sample + k * hop)
-        for run in cuts.frame_runs(segments, frame, hop, 1)
+        for run in cut_segments.frame_runs(segments, frame, hop, 1)
         for k in range(run.n_frames)
     ]
     expected = [(k, first) for k, (start, stop) in enumerate(segments) for first in range(start, stop - frame + 1, hop)]
@@ -59,8 +63,8 @@ def test_frame_runs__frames_follow_each_other_within_their_segment(lengths, fram
     ],
 )
 def test_segments__table(segment, spans, restarts):
-    assert cuts.segment_spans(np.array(segment, np.int64)) == spans
-    assert cuts.restarts(np.array(segment, np.int64)).tolist() == restarts
+    assert cut_segments.segment_spans(np.array(segment, np.int64)) == spans
+    assert cut_segments.restarts(np.array(segment, np.int64)).tolist() == restarts
 
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=3), st.integers(2, 8))
@@ -73,7 +77,7 @@ def test_window_starts__equal_the_reference(extra, window):
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=4), st.integers(2, 8), st.integers(1, 40))
 def test_window_starts_of__a_span_has_its_part_of_all(extra, window, size):
     segment = np.repeat(np.arange(len(extra)), [window + more for more in extra])
-    spans = cuts.blocks(len(segment), size)
+    spans = cut_spans.blocks(len(segment), size)
     parts = [cuts.window_starts_of(segment, window, span) for span in spans]
     assert np.concatenate(parts).tolist() == cuts.window_starts(segment, window).tolist()
 
@@ -83,7 +87,7 @@ def test_window_starts_of__a_span_has_its_part_of_all(extra, window, size):
     [(5, 2, [(0, 2), (2, 4), (4, 5)]), (4, 2, [(0, 2), (2, 4)]), (1, 9, [(0, 1)]), (0, 3, [])],
 )
 def test_blocks__table(n, size, spans):
-    assert cuts.blocks(n, size) == spans
+    assert cut_spans.blocks(n, size) == spans
 
 
 @pytest.mark.parametrize(("n", "size"), [(3, 512), (8192, 512), (8193, 2048), (10**6, 2048)])

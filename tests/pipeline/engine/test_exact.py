@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.engine import exact as ways
 from manifold_observer.pipeline.engine import memory
-from manifold_observer.pipeline.engine.memory import Workers
+from manifold_observer.pipeline.graph.limits import Workers
 from strategies import smooth_motion
 
 N = 260

@@ -14,7 +14,7 @@ from numpy.testing import assert_array_equal
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.engine import exact as ways
 from manifold_observer.pipeline.engine import tiledisk
-from manifold_observer.pipeline.engine.cuts import blocks
+from manifold_observer.pipeline.graph.spans import blocks
 from manifold_observer.tasks import atomic
 from strategies import smooth_motion
 

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline.engine import cuts
 from manifold_observer.pipeline.frames.features import shared_edges
 from reference import dense
 from strategies import chunkings
@@ -74,7 +73,7 @@ def test_features__channel_chunks_make_no_difference(name):
 @each_feature
 def test_features__any_task_size_gives_the_same(name, monkeypatch):
     make, reference = FEATURES[name]
-    monkeypatch.setattr(cuts, "FEATURE_TASK_BYTES", 500)
+    monkeypatch.setattr("manifold_observer.pipeline.frames.segments.FEATURE_TASK_BYTES", 500)
     frames = make(recording())
     assert len(frames.chunks[0]) > 1
     np.testing.assert_allclose(frames.values, reference(VOLTS), rtol=1e-12, atol=1e-12)

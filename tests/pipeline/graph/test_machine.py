@@ -5,8 +5,7 @@ import resource
 import psutil
 import pytest
 
-from manifold_observer.pipeline.engine import memory
-from manifold_observer.pipeline.graph import machine
+from manifold_observer.pipeline.graph import limits, machine
 from manifold_observer.pipeline.graph.cluster import connect
 from manifold_observer.pipeline.graph.machine import free_memory
 
@@ -88,22 +87,22 @@ def test_free_memory__limits_of_a_process_and_of_dask_count(tmp_path, monkeypatc
 
 
 def test_worker_limits__a_share_of_what_is_free_or_given(monkeypatch):
-    monkeypatch.setattr(memory, "free_memory", lambda: 2**33)
-    assert memory.worker_limits(2) == (2, 2**32)
-    assert memory.worker_limits(4, 2**32) == (4, 2**30)
-    assert memory.worker_limits(2, 2**40) == (2, 2**32)  # no more than there is
+    monkeypatch.setattr(limits, "free_memory", lambda: 2**33)
+    assert limits.worker_limits(2) == (2, 2**32)
+    assert limits.worker_limits(4, 2**32) == (4, 2**30)
+    assert limits.worker_limits(2, 2**40) == (2, 2**32)  # no more than there is
     with pytest.raises(
         ValueError, match=r"a worker must have at least 0\.31 GiB; got 0\.12 GiB for each of 8 .*--memory"
     ):
-        memory.worker_limits(8, 2**30)
+        limits.worker_limits(8, 2**30)
 
 
 def test_workers__this_process_may_take_what_is_free_and_what_it_has(monkeypatch):
-    monkeypatch.setattr(memory, "free_memory", lambda: 2**30)
-    monkeypatch.setattr(memory, "own_memory", lambda: 2**28)
-    assert memory.workers() == (1, 2**30 + 2**28)
-    with memory.dask.config.set({"manifold-observer.memory": 2**29}):
-        assert memory.workers() == (1, 2**29)
+    monkeypatch.setattr(limits, "free_memory", lambda: 2**30)
+    monkeypatch.setattr(limits, "own_memory", lambda: 2**28)
+    assert limits.workers() == (1, 2**30 + 2**28)
+    with limits.dask.config.set({"manifold-observer.memory": 2**29}):
+        assert limits.workers() == (1, 2**29)
 
 
 def test_connect__workers_share_what_they_are_given(monkeypatch):
@@ -114,12 +113,12 @@ def test_connect__workers_share_what_they_are_given(monkeypatch):
         raise InterruptedError
 
     monkeypatch.setattr("manifold_observer.pipeline.graph.cluster.local_cluster", local_cluster)
-    monkeypatch.setattr(memory, "free_memory", lambda: 2**33)
+    monkeypatch.setattr(limits, "free_memory", lambda: 2**33)
     with pytest.raises(InterruptedError), connect(n_workers=2, memory=2**32):
         pass
     assert (made["n_workers"], made["memory_limit"]) == (2, 2**31)
     monkeypatch.setattr("manifold_observer.pipeline.graph.cluster.free_memory", lambda: 700 * MIB)
-    monkeypatch.setattr(memory, "free_memory", lambda: 700 * MIB)
+    monkeypatch.setattr(limits, "free_memory", lambda: 700 * MIB)
     with pytest.raises(InterruptedError), connect():
         pass
     assert (made["n_workers"], made["memory_limit"]) == (1, 700 * MIB)

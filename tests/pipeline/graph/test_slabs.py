@@ -13,11 +13,10 @@ from distributed import Client
 from numpy.testing import assert_array_equal
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline.engine import cuts
-from manifold_observer.pipeline.engine.memory import Workers
 from manifold_observer.pipeline.frames import runs as runs_of_frames
 from manifold_observer.pipeline.graph import compute as graph
 from manifold_observer.pipeline.graph import slabs
+from manifold_observer.pipeline.graph.limits import Workers
 from manifold_observer.pipeline.graph.slabs import Reading, chunks_of, rows_of, source_of
 from manifold_observer.pipeline.jobs import filling, store
 
@@ -91,7 +90,7 @@ def n_tasks(array):
 @pytest.mark.parametrize("make", MAKE)
 @pytest.mark.parametrize("name", STORES)
 def test_features__one_task_a_run_whatever_the_chunks_and_the_same_bits(stored, monkeypatch, name, make):
-    monkeypatch.setattr(cuts, "FEATURE_TASK_BYTES", 9000)
+    monkeypatch.setattr("manifold_observer.pipeline.frames.segments.FEATURE_TASK_BYTES", 9000)
     recording = mo.open_recording(stored[name], sampling_rate=100.0 if name.endswith(".npy") else None)
     frames = MAKE[make](recording)
     assert n_tasks(frames.data) == frames.data.npartitions > 1
@@ -137,7 +136,7 @@ def test_open_recording__slabs_are_whole_chunks_of_about_16_megabytes(monkeypatc
 @pytest.mark.usefixtures("in_this_thread")
 def test_stored__large_chunks_are_decoded_once_for_the_slabs_that_lie_in_them(stored, monkeypatch):
     monkeypatch.setattr(slabs, "SLAB_BYTES", 1000)
-    monkeypatch.setattr(cuts, "FEATURE_TASK_BYTES", 4000)  # 250 samples of a task
+    monkeypatch.setattr("manifold_observer.pipeline.frames.segments.FEATURE_TASK_BYTES", 4000)  # 250 samples of a task
     decoded, read = [], slabs.Stored._read
     monkeypatch.setattr(slabs.Stored, "_read", lambda self, rows: decoded.append(rows) or read(self, rows))
     recording = mo.open_recording(stored["whole.zarr"])
@@ -186,7 +185,7 @@ def places(monkeypatch, tmp_path):
 @pytest.fixture
 def runs(monkeypatch):
     """Runs that were computed, in their order; they have 25 frames of two features."""
-    monkeypatch.setattr(cuts, "FEATURE_TASK_BYTES", 4000)
+    monkeypatch.setattr("manifold_observer.pipeline.frames.segments.FEATURE_TASK_BYTES", 4000)
     computed, compute = [], runs_of_frames._compute_run
     monkeypatch.setattr(
         runs_of_frames,

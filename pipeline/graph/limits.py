@@ -1,0 +1,116 @@
+"""What memory there is, and the refusal of what does not fit."""
+
+from __future__ import annotations
+
+import sys
+from typing import NamedTuple
+
+import dask
+
+from .machine import free_memory, own_memory
+
+# A process with Dask, NumPy, SciPy and xarray loaded, measured 0.2 GiB, and its slack; a caller has more loaded.
+BASE_BYTES = 320 * 2**20
+
+CALLER_BYTES = 448 * 2**20
+
+
+class Workers(NamedTuple):
+    """Number of workers, and the memory limit of the smallest, in bytes."""
+
+    number: int
+    limit: int
+
+    @property
+    def total(self) -> int:
+        """Memory of all, bytes."""
+        return self.number * self.limit
+
+
+class Memory(NamedTuple):
+    """Upper bounds in bytes: one task beside its inputs, the peak of a worker, the peak of the caller."""
+
+    task: int
+    worker: int
+    caller: int
+
+
+def require(memory: Memory, limit: int, fits: str, who: str = "embed") -> None:
+    """Refuse before anything is computed what would not fit into a worker.
+
+    Parameters
+    ----------
+    memory
+        Bounds.
+    limit
+        Memory limit of a worker, bytes.
+    fits
+        What would fit, in words.
+    who
+        Begins the sentence.
+
+    Raises
+    ------
+    ValueError
+        With the bytes on both sides.
+    """
+    if memory.worker > limit:
+        raise ValueError(
+            f"{who}: the peak memory of a worker must be at most its limit; predicted are {gib(memory.worker)} of "
+            f"{gib(limit)}. {fits}"
+        )
+
+
+def gib(n_bytes: float) -> str:
+    """Bytes for people."""
+    return f"{n_bytes / 2**30:.2f} GiB"
+
+
+def worker_limits(n_workers: int, given: int | None = None) -> Workers:
+    """What each of some workers on this machine may take: its share of what is free, or of less where that is given.
+
+    Parameters
+    ----------
+    n_workers
+        Processes.
+    given
+        Bytes for all of them together, or None.
+
+    Returns
+    -------
+    The workers.
+
+    Raises
+    ------
+    ValueError
+        A worker's share is less than it takes to start.
+
+    Examples
+    --------
+    >>> worker_limits(2, 2**30)
+    Workers(number=2, limit=536870912)
+    """
+    free = free_memory()
+    share = min(free, given or free) // n_workers
+    if share < BASE_BYTES:
+        raise ValueError(
+            f"cluster: a worker must have at least {gib(BASE_BYTES)}; got {gib(share)} for each of {n_workers} "
+            f"({gib(free)} are free here). Give fewer --workers, or a larger --memory."
+        )
+    return Workers(n_workers, share)
+
+
+def workers() -> Workers:
+    """The workers of the session's cluster, or this process as one worker."""
+    if "distributed" in sys.modules:
+        from distributed import default_client  # noqa: PLC0415
+
+        try:
+            known = default_client().scheduler_info(n_workers=-1)["workers"].values()
+        except ValueError:
+            known = ()
+        limits = [int(worker["memory_limit"]) for worker in known if worker["memory_limit"]]
+        if limits:
+            return Workers(len(limits), min(limits))
+    here = free_memory() + own_memory()
+    return Workers(1, min(here, int(dask.config.get("manifold-observer.memory", None) or here)))
