@@ -135,7 +135,12 @@ def _cluster(command: _Command) -> _Command:
         ),
         click.option("--workers", type=click.IntRange(1), help="Processes of the local cluster [default: one a core]."),
         click.option(
-            "--cluster", default="local", show_default=True, metavar="local|ADDRESS", help="Where to compute."
+            "--cluster",
+            default="local",
+            show_default=True,
+            metavar="auto|local|none|ADDRESS",
+            help="Where to compute: on a cluster of this machine's cores, in this process (none), whichever of the two "
+            "pays (auto), or at the address of a scheduler.",
         ),
     ):
         command = option(command)
@@ -334,12 +339,14 @@ def run_command(
     Several recordings become segments of one, with a gap between. A run that was killed goes on from the
     last pass over the kernel when the same command is given again.
     """
-    from ..jobs.run import check, run  # noqa: PLC0415
+    from ..jobs.run import check, count_frames, run  # noqa: PLC0415
 
     if len(paths) < 2:
         raise click.UsageError("Name at least one recording, and the output last.")
     config = _config(options, _pop(options, *_OBSERVE), options.pop("smooth"))
     check(paths[:-1], paths[-1], config, overwrite=overwrite)
+    if cluster == "auto":
+        cluster = _paying(count_frames(paths[:-1], config))
     with _session(cluster, workers, memory) as stages:
         tree = run(paths[:-1], paths[-1], config, overwrite=overwrite, stages=stages)
     summary = {
@@ -438,9 +445,11 @@ def plan_command(
 
     A few frames are timed on the cluster; nothing is written.
     """
-    from ..jobs.run import forecast  # noqa: PLC0415
+    from ..jobs.run import count_frames, forecast  # noqa: PLC0415
 
     config = _config(options, {})
+    if cluster == "auto":
+        cluster = _paying(count_frames(paths, config))
     with _session(cluster, workers, memory):
         found = forecast(paths, config)
     click.echo(json.dumps(found.as_dict()) if as_json else str(found))
@@ -505,14 +514,13 @@ def reproduce_command(
 
     A run that was interrupted goes on when the same command is given again.
     """
-    from ..graph.cluster import connect  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
     from ..paper.experiment import claims_table, reproduce  # noqa: PLC0415
     from ..paper.experiments import EXPERIMENTS  # noqa: PLC0415
     from ..paper.pictures import require_matplotlib  # noqa: PLC0415
 
     require_matplotlib()
     chosen = EXPERIMENTS if name == "all" else {name: EXPERIMENTS[name]}
-    with _pieces() as progress, connect(cluster, n_workers=workers, memory=memory):
+    with _pieces() as progress, _connected(cluster, workers, memory):
         claims = reproduce(chosen, out, quick=quick, progress=progress)
     rows = {experiment: [asdict(claim) for claim in own] for experiment, own in claims.items()}
     click.echo(
@@ -525,9 +533,17 @@ def _demonstrate(name: str, out: Path | None, options: dict[str, Any]) -> None:
     from ..paper.demo import demonstrate  # noqa: PLC0415
 
     where = _pop(options, "cluster", "workers", "memory", "overwrite", "as_json")
-    with _session(where["cluster"], where["workers"], where["memory"]) as stages:
+    cluster = "none" if where["cluster"] == "auto" else where["cluster"]  # a few thousand frames
+    with _session(cluster, where["workers"], where["memory"]) as stages:
         result = demonstrate(name, out, options, stages, overwrite=where["overwrite"])
     click.echo(json.dumps(result) if where["as_json"] else _demo_text(result, out))
+
+
+def _paying(n_frames: int) -> str:
+    """The cluster that pays: none as long as the kernel is small enough to be brought to the caller."""
+    from ..engine.memory import LOCAL_BYTES, tile_bytes  # noqa: PLC0415
+
+    return "none" if tile_bytes(n_frames, 4) <= LOCAL_BYTES else "local"
 
 
 @contextmanager
@@ -535,16 +551,24 @@ def _session(cluster: str, workers: int | None, memory: int | None = None, *, ba
     """Run a block on a cluster, or in this process, timed, with the bar where there is a terminal."""
     stages = Stages(sys.stderr if bar else None)
     with stages("total"), stages.bar(), ExitStack() as stack:
-        if cluster != "none":
-            from ..graph.cluster import connect  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
-
-            with stages("cluster"):
-                stack.enter_context(connect(cluster, n_workers=workers, memory=memory))
-        elif memory is not None:
-            import dask  # noqa: PLC0415
-
-            stack.enter_context(dask.config.set({"manifold-observer.memory": memory}))
+        with stages("cluster"):
+            stack.enter_context(_connected(cluster, workers, memory))
         yield stages
+
+
+@contextmanager
+def _connected(cluster: str, workers: int | None, memory: int | None) -> Iterator[None]:
+    """Compute on a cluster for the length of a block, or in this process."""
+    import dask  # noqa: PLC0415 - it starts slowly; --help need not wait for it
+
+    if cluster == "none":
+        with dask.config.set({"manifold-observer.memory": memory} if memory is not None else {}):
+            yield
+        return
+    from ..graph.cluster import connect  # noqa: PLC0415
+
+    with connect("local" if cluster == "auto" else cluster, n_workers=workers, memory=memory):
+        yield
 
 
 @contextmanager

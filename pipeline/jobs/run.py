@@ -205,6 +205,24 @@ def forecast(recordings: Sequence[Path], config: RunConfig) -> Plan:
     return plan(_features(opened, config), **config.embed_options)
 
 
+def count_frames(recordings: Sequence[Path], config: RunConfig) -> int:
+    """Frames that a run would make, from headers alone.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> path = Path(tempfile.mkdtemp()) / "walk.npy"
+    >>> np.save(path, np.zeros((300, 3)))
+    >>> count_frames([path], RunConfig("histogram", {"frame": 60}))
+    5
+    """
+    opened = [open_recording(path, **config.open_options) for path in recordings]
+    if config.features == "identity":
+        return sum(recording.sizes["time"] for recording in opened)
+    cut = {name: config.feature_options.get(name) for name in ("frame", "hop")}
+    return sum(FEATURES["log_rms"](recording, **cut).sizes["frame"] for recording in opened)
+
+
 def check(recordings: Sequence[Path], out: Path, config: RunConfig, *, overwrite: bool = False) -> None:
     """Refuse what can be refused from names and headers alone, before a cluster is started.
 
