@@ -445,7 +445,7 @@ def test_run__auto_starts_no_cluster_for_a_small_kernel(console, monkeypatch, tm
     monkeypatch.setattr("manifold_observer.pipeline.graph.cluster.connect", refused)
     np.save(tmp_path / "walk.npy", np.random.default_rng(0).normal(size=(300, 3)).cumsum(axis=0))
     options = ("--features", "identity", "--n-modes", 2, "--cluster", "auto")
-    code, out, err = console("run", tmp_path / "walk.npy", tmp_path / "walk.zarr", *options)
+    code, _, err = console("run", tmp_path / "walk.npy", tmp_path / "walk.zarr", *options)
     assert (code, err) == (0, "")
     assert command._paying(5_000) == "none"
     assert command._paying(6_000) == "local"

@@ -215,7 +215,7 @@ def test_write_frames__a_cluster_computes_every_run_once_and_has_few_in_hand(sto
 
     monkeypatch.setattr(zarr, "open_array", opening)
     frames = mo.log_rms(mo.open_recording(stored["ten-samples.zarr"]), frame=10)
-    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None):
+    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0"):
         found = filling.write_frames(places, frames)
     assert sorted(runs) == list(range(0, N, 250))
     assert len(ahead) == 5
