@@ -20,6 +20,7 @@ import manifold_observer.pipeline as mo
 from manifold_observer.tasks.observers import observer
 
 from .case import Case, segments
+from .prototype import Settings, estimate
 from .rivals import GRID, smoothed
 
 Array = NDArray[Any]
@@ -76,8 +77,11 @@ def _poles(result: xr.Dataset, embedding: xr.Dataset, frames: xr.DataArray) -> A
     """
     if result.attrs.get("gain") in ("paper", "unit") and "rates" in result.attrs:
         return observer.poles(np.array(result.attrs["rates"]), float(result.attrs["gamma"]))
-    spans, state = segments(frames), result["state"].values
-    inputs = embedding["coordinate"].values
+    return _alike(embedding["coordinate"].values, result["state"].values, segments(frames))
+
+
+def _alike(inputs: Array, state: Array, spans: list[slice]) -> Array:
+    """Poles of the grid that make the inputs as smooth as the state, a mode; more than 0.98 is given 0.98."""
     steps = np.array([_roughness(smoothed(inputs, spans, pole), spans) for pole in GRID])
     return np.array(GRID)[np.abs(steps - _roughness(state, spans)).argmin(axis=0)]
 
@@ -86,6 +90,22 @@ def _roughness(estimate: Array, spans: list[slice]) -> Array:
     """Mean square of the steps over the variance, a mode."""
     steps = np.concatenate([np.diff(estimate[span], axis=0) for span in spans])
     return np.mean(steps**2, axis=0) / np.maximum(estimate.var(axis=0), 1e-30)
+
+
+def prototype(**settings: Any) -> Way:
+    """The prototype of unsupervised defaults, with these settings touched."""
+    touched = Settings(**settings)
+
+    def way(case: Case, n_embedded: int) -> Answer:
+        found = estimate(case, n_embedded, touched)
+        spans = [slice(s.start, min(s.stop, n_embedded)) for s in segments(case.frames) if s.start < n_embedded]
+        embedded = found.coordinates[:n_embedded]
+        poles = _alike(embedded, found.state[:n_embedded], spans)
+        said = ", ".join(f"{name} {share:.3f}" for name, share in found.said.items())
+        told = f"shrunk to {found.target} by {found.intensity:.2f}; foretells {said}"
+        return Answer(found.state, embedded, poles, [told])
+
+    return way
 
 
 def _options(function: Callable[..., Any]) -> set[str]:
@@ -101,5 +121,11 @@ def _check(settings: dict[str, Any]) -> None:
             raise ValueError(f"answers: a setting must be one of {sorted(known)}; got {name!r}. Leave it out.")
 
 
-WAYS: dict[str, Way] = {"default": engine(), "eight": engine(n_modes=8)}
+WAYS: dict[str, Way] = {
+    "default": engine(),
+    "eight": engine(n_modes=8),
+    "prototype": prototype(),
+    "prototype causal": prototype(causal=True),
+    "prototype smoother": prototype(smoother=True),
+}
 """By name: ``default`` touches nothing; ``eight`` asks for eight coordinates."""
