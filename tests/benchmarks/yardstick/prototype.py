@@ -14,7 +14,8 @@
    whatever the weights are, and what is carried over is the last state of every observer.
 6. The smoother adds the same estimate of the frames in reverse order.
 
-New frames are read by Nystrom's extension. The state sees no later frame but through the centred window of its frame's
+New frames are read by Nystrom's extension, scaled so that embedded frames read without their own share come back to
+their coordinates. The state sees no later frame but through the centred window of its frame's
 covariance (``causal=True`` takes the window before the frame). NumPy only, dense: N squared numbers are held.
 """
 
@@ -185,10 +186,18 @@ def diffusion(frames: Conditioned, target: str, settings: Settings) -> Map:
     ) / 2
     epsilon = float(np.median(distance[known][np.triu_indices(known.stop, 1)]))
     eigenvalues, psi = _eigenvectors(np.exp(-distance[known] / epsilon), settings.n_modes)
-    far = distance[known.stop :]
-    weights = np.exp(-(far - far.min(axis=1, keepdims=True)) / epsilon)
-    new = (weights / weights.sum(axis=1, keepdims=True)) @ psi / np.maximum(eigenvalues, 0.01)
-    return Map(np.concatenate([psi, new]), eigenvalues, intensity)
+    read = _read(distance, epsilon, psi, known)
+    # A frame without its own share is nearer to the mean than its coordinates: one slope a mode brings it back.
+    slopes = np.sum(read[known] * psi, axis=0) / np.maximum(np.sum(read[known] ** 2, axis=0), 1e-300)
+    return Map(np.concatenate([psi, read[known.stop :] * slopes]), eigenvalues, intensity)
+
+
+def _read(distance: Array, epsilon: float, psi: Array, known: slice) -> Array:
+    """Nystrom's mean of the coordinates of the embedded frames, without the frame's own."""
+    own = np.arange(known.stop)
+    distance[own, own] = np.inf
+    weights = np.exp(-(distance - distance.min(axis=1, keepdims=True)) / epsilon)
+    return (weights / weights.sum(axis=1, keepdims=True)) @ psi
 
 
 def _quadratic(centres: Array, precision: Array, values: Array) -> Array:
