@@ -30,18 +30,29 @@ def every(calls: Sequence[Call], step: int = 1) -> Iterator[Case]:
 
 
 def sample(calls: Sequence[Call], n_spread: int, n_last: int) -> Iterator[Case]:
-    """All kinds in turn over calls that are evenly spread; the last ones with a kill each, and a failure."""
+    """All kinds in turn over calls that are evenly spread; the last ones with a kill each, and a failure.
+
+    Among the last ones are the renames that let a result appear.
+    """
     n = len(calls)
     spread = sorted({1 + k * max(0, n - n_last - 1) // max(1, n_spread) for k in range(n_spread)})
     for turn, number in enumerate(spread):
         yield from (Case((Fault(kind, number),)) for kind in _in_turn(calls[number - 1], _ROTATION, 2 * turn, 2))
-    for turn, number in enumerate(range(max(1, n - n_last + 1), n + 1)):
+    for turn, number in enumerate(_ending(calls, n_last)):
         yield Case((Fault("kill-before", number),))
         yield from (Case((Fault(kind, number),)) for kind in _in_turn(calls[number - 1], _SURVIVED, turn, 1))
     yield Case((Fault("kill-after", n),))
     writes = [number for number, call in enumerate(calls, 1) if applies("cut", call)]
     for turn in range(n_spread if writes else 0):
         yield Case((Fault(_OF_WRITES[turn % 2], writes[turn * (len(writes) - 1) // max(1, n_spread - 1)]),))
+
+
+def _ending(calls: Sequence[Call], n_last: int) -> list[int]:
+    """So many last calls, every other one from the last back, and the last renames with the calls after them."""
+    n = len(calls)
+    renames = [number for number, call in enumerate(calls, 1) if call.operation == "rename" and number > n - 40][-1:]
+    ending = {*range(n, max(0, n - 2 * n_last), -2), *renames, *(number + 1 for number in renames)}
+    return sorted(number for number in ending if 1 <= number <= n)
 
 
 def twice(calls: Sequence[Call], n_pairs: int) -> Iterator[Case]:
