@@ -6,7 +6,6 @@ import hashlib
 import itertools
 import os
 import re
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +18,7 @@ from manifold_observer.tasks import atomic
 from manifold_observer.tasks.arrays import digest
 from manifold_observer.tasks.engine import lanczos
 
+from ..graph.warn import warn
 from . import passfile
 from .ownership import check_folder, claim, is_marked, is_partial, remove_files
 from .passfile import DamagedError, Pass
@@ -140,15 +140,12 @@ class Checkpoint:
         where = f"after pass {number - 1}" if number > 1 else "at the beginning"
         if not os.path.lexists(path):
             if _last_pass(self.folder) > number:
-                warnings.warn(
-                    f"embed: {path} is missing, so that later passes cannot be used; the solve resumes {where}.",
-                    stacklevel=2,
-                )
+                warn(f"embed: {path} is missing, so that later passes cannot be used; the solve resumes {where}.")
             return None
         try:
             found = passfile.read(path)
         except DamagedError as error:
-            warnings.warn(f"embed: {path} cannot be used: {error}; the solve resumes {where}.", stacklevel=2)
+            warn(f"embed: {path} cannot be used: {error}; the solve resumes {where}.")
             return None
         return found if found.about.items() >= self._place_of(number).items() else None
 
@@ -167,10 +164,9 @@ class Checkpoint:
         kept = len(list(there))
         would = f"resume after pass {kept}" if kept else "start at the beginning"
         why = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        warnings.warn(
+        warn(
             f"embed: pass {number} could not be kept: {why}; a stopped run would {would}. Passes are kept in "
-            f"{self.folder}.",
-            stacklevel=2,
+            f"{self.folder}."
         )
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +23,7 @@ from manifold_observer.tasks.engine.kernel import Scale
 
 from ..graph.compute import Progress, compute, in_order_of, persist, task
 from ..graph.spans import Span
+from ..graph.warn import warn
 from .config import EmbedConfig
 from .cuts import EXACT_MEDIAN_FRAMES, PanelPlan, panels
 
@@ -184,10 +184,9 @@ def _warn_of_tiles(folder: Path, trouble: int) -> None:
     why = os.strerror(trouble)
     if trouble == errno.ENOENT:
         why = "a worker does not find the folder. Give checkpoint= on a disk that all workers share"
-    warnings.warn(
+    warn(
         f"embed: tiles could not be kept in {folder}: {why}. They are made again in every pass, as with "
-        "home='recomputed'.",
-        stacklevel=2,
+        "home='recomputed'."
     )
 
 

@@ -305,15 +305,19 @@ def one_blas_thread() -> Any:
 
 def on_cluster() -> bool:
     """Whether a distributed Client is this session's default (without importing distributed)."""
+    return session_client() is not None
+
+
+def session_client() -> Any:
+    """The distributed Client that is this session's default, None without one; distributed is not imported for it."""
     if "distributed" not in sys.modules:
-        return False
+        return None
     from distributed import default_client  # noqa: PLC0415
 
     try:
-        default_client()
+        return default_client()
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def _wait(kept: Sequence[Delayed], stage: str, progress: Progress) -> None:

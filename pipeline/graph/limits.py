@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import NamedTuple
 
 import dask
 
+from .compute import session_client
 from .machine import free_memory, own_memory
 
 # A process with Dask, NumPy, SciPy and xarray loaded, measured 0.2 GiB, and its slack; a caller has more loaded.
@@ -102,13 +102,9 @@ def worker_limits(n_workers: int, given: int | None = None) -> Workers:
 
 def workers() -> Workers:
     """The workers of the session's cluster, or this process as one worker."""
-    if "distributed" in sys.modules:
-        from distributed import default_client  # noqa: PLC0415
-
-        try:
-            known = default_client().scheduler_info(n_workers=-1)["workers"].values()
-        except ValueError:
-            known = ()
+    client = session_client()
+    if client is not None:
+        known = client.scheduler_info(n_workers=-1)["workers"].values()
         limits = [int(worker["memory_limit"]) for worker in known if worker["memory_limit"]]
         if limits:
             return Workers(len(limits), min(limits))

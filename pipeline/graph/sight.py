@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 from . import census
+from .compute import session_client
 
 _TOKEN = "token"
 
@@ -37,7 +36,7 @@ def check_files(inputs: Sequence[str | os.PathLike[str]], folder: str | os.PathL
     --------
     >>> check_files(["day.wav"], ".")  # without a cluster
     """
-    client = _client()
+    client = session_client()
     if client is None:
         return
     from .lost import LostClusterError  # noqa: PLC0415 - distributed starts slowly
@@ -54,18 +53,6 @@ def check_files(inputs: Sequence[str | os.PathLike[str]], folder: str | os.PathL
                     f"cluster: all workers must see the same files; {worker} does not see {unseen}. Put them on a "
                     "file system that all machines share under one path, or take --cluster local."
                 )
-
-
-def _client() -> Any:
-    """The session's client, None without one; distributed is not imported for it."""
-    if "distributed" not in sys.modules:
-        return None
-    from distributed import default_client  # noqa: PLC0415
-
-    try:
-        return default_client()
-    except ValueError:
-        return None
 
 
 @contextmanager

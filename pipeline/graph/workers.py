@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -15,6 +14,7 @@ from distributed import Client, WorkerPlugin
 
 from . import census
 from .lost import LostClusterError, no_workers, patience
+from .warn import warn
 
 # A worker answers within this while it computes; one that does not has been stopped or cut off.
 _ANSWER_SECONDS = 60
@@ -84,9 +84,7 @@ def check_workers(client: Client, address: str) -> None:
         if reason is not None:
             raise LostClusterError(_unfit_sentence(worker, reason))
         if worth is not None:
-            warnings.warn(
-                f"cluster: worker {worker} has {worth}. Last digits may depend on who computes.", stacklevel=2
-            )
+            warn(f"cluster: worker {worker} has {worth}. Last digits may depend on who computes.")
 
 
 async def _watch(client: GuardedClient, address: str) -> None:

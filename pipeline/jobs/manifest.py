@@ -18,7 +18,10 @@ from typing import Any
 import zarr
 import zarr.errors
 
+from manifold_observer.tasks import atomic
+
 from ..files.zarr_scan import check_harmless
+from ..graph.warn import warn
 
 MARK = "manifold_observer"
 _METADATA = "zarr.json"
@@ -49,9 +52,7 @@ def seal(folder: Path) -> None:
     del sizes[_METADATA]
     digests = {name: _digest((folder / name).read_bytes()) for name in sizes if _is_metadata(name)}
     root["attributes"][_MANIFEST] = {"sizes": sizes, "digests": digests, "root": _digest_of_root(root)}
-    partial = folder / f"{_METADATA}.partial"
-    partial.write_text(json.dumps(root, indent=2), encoding="utf-8")
-    partial.replace(folder / _METADATA)
+    atomic.write(folder / _METADATA, json.dumps(root, indent=2).encode())
 
 
 def _check_filled(folder: Path) -> None:
@@ -92,7 +93,7 @@ def check_whole(who: str, out: Path, groups: Sequence[str] | None = None) -> dic
         raise ValueError(f"{who}: {out} is no result, or was not finished. Run the same command, or copy it, again.")
     manifest = root["attributes"].get(_MANIFEST)
     if manifest is None:
-        warnings.warn(f"{who}: {out} was written by an earlier version, so that damage cannot be seen.", stacklevel=3)
+        warn(f"{who}: {out} was written by an earlier version, so that damage cannot be seen.")
     else:
         damage = _root_damage(root, manifest) or next(_damages(out, manifest, groups), None)
         if damage is not None:

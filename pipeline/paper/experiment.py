@@ -10,7 +10,6 @@ import hashlib
 import io
 import json
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -26,6 +25,7 @@ from manifold_observer.tasks import atomic
 
 from ..engine.ownership import check_folder, claim, is_partial, remove_files
 from ..graph.compute import Progress, as_done, one_blas_thread, silent, task
+from ..graph.warn import warn
 from ..jobs.placement import check_parent
 from ..jobs.store import alone
 from . import piecefile
@@ -201,7 +201,7 @@ def _is_done(place: Path, piece: Piece) -> bool:
     try:
         return bool(piecefile.read(place).attrs.get("fingerprint") == piece.fingerprint)
     except DamagedError as error:
-        warnings.warn(f"reproduce: {place} cannot be used: {error}; it is computed again.", stacklevel=2)
+        warn(f"reproduce: {place} cannot be used: {error}; it is computed again.")
         return False
 
 
