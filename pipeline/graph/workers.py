@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -11,6 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from distributed import Client, WorkerPlugin
+from distributed.comm import CommClosedError
 
 from . import census
 from .lost import LostClusterError, no_workers, patience
@@ -19,6 +21,7 @@ from .warn import warn
 # A worker answers within this while it computes; one that does not has been stopped or cut off.
 _ANSWER_SECONDS = 60
 _WATCH_SECONDS = 1.0
+_REGISTRATIONS = 5
 
 
 class GuardedClient(Client):  # type: ignore[misc]
@@ -57,13 +60,25 @@ def guarded(client: GuardedClient, address: str) -> Iterator[None]:
     client.subscribe_topic(name, lambda event: _unfit(client, event[1]))
     watching = asyncio.run_coroutine_threadsafe(_watch(client, address), client.loop.asyncio_loop)
     try:
-        client.register_plugin(_Guest(name, client.id, _here()), name=name)
+        _register(client, name)
         yield
     finally:
         watching.cancel()
         if client.status == "running":
             with suppress(Exception):  # the cluster may go at any moment, and takes the plugin with it
                 client.sync(_in_time, client.unregister_worker_plugin, name, callback_timeout=10)
+
+
+def _register(client: GuardedClient, name: str) -> None:
+    """Give all workers the plugin; one that dies at that moment closes the connection, and is followed by another."""
+    for attempt in range(_REGISTRATIONS):
+        try:
+            client.register_plugin(_Guest(name, client.id, _here()), name=name)
+            return
+        except CommClosedError:
+            if attempt == _REGISTRATIONS - 1 or client.status != "running":
+                raise
+            time.sleep(_WATCH_SECONDS)
 
 
 def check_workers(client: Client, address: str) -> None:
