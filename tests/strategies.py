@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from manifold_observer.tasks.engine import kernel
+from manifold_observer.tasks.engine import kernel, quadratic
 from reference import dense
 
 seeds = st.integers(0, 2**32 - 1)
@@ -90,5 +90,5 @@ def cut_kernel(rng, cut, dtype, local):
     epsilon = max(float(np.median(distances)), 1.0)
     scale = kernel.Scale(epsilon, epsilon * rng.uniform(0.5, 2, n) if local else None)
     whole = dense.kernel_local(distances, scale.local) if local else dense.kernel(distances, epsilon)
-    block = kernel.astype(kernel.quadratic_block(frames, precisions), dtype)
-    return [kernel.take(block, slice(*span)) for span in cut], scale, whole
+    block = quadratic.quadratic_block(frames, precisions).astype(dtype)
+    return [block.take(slice(*span)) for span in cut], scale, whole

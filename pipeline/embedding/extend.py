@@ -10,11 +10,12 @@ from dask.delayed import Delayed
 from numpy.typing import NDArray
 
 from manifold_observer.tasks.arrays import first_not_finite
-from manifold_observer.tasks.engine import extension, geometry, kernel
+from manifold_observer.tasks.engine import extension, forms
 from manifold_observer.tasks.engine.covariance import DegenerateCovarianceError
 from manifold_observer.tasks.engine.extension import Extended
-from manifold_observer.tasks.engine.geometry import Metric
 from manifold_observer.tasks.engine.moments import Axes
+from manifold_observer.tasks.engine.protocols import Block
+from manifold_observer.tasks.engine.slab import Metric
 
 from ..engine.blocks import (
     Part,
@@ -290,7 +291,7 @@ def _chosen_block(
         span = int(own[0]), int(own[-1]) + 1
         part = part_of(rows, span, metric.window, own)
         made.append(task(block_task, axes, part, metric, form, precision, span))
-    return task(kernel.join, made)
+    return task(forms.join, made)
 
 
 def _with_columns(
@@ -351,20 +352,20 @@ def _own_scales(
     return task(extension.own_scales, tables, k, float(attrs["epsilon_factor"]), least)
 
 
-def _points(axes: Axes, frames: NDArray[Any], form: str, precision: str, span: Span) -> kernel.Block:
+def _points(axes: Axes, frames: NDArray[Any], form: str, precision: str, span: Span) -> Block:
     """New frames without covariances."""
     _check_finite(frames, span[0])
     with np.errstate(over="ignore", invalid="ignore"):  # what is too far for single precision is far
         return extension.point_block(axes.apply(np.asarray(frames, np.float64)), form, precision)
 
 
-def _with_covariances(axes: Axes, part: Part, metric: Metric, form: str, precision: str, span: Span) -> kernel.Block:
+def _with_covariances(axes: Axes, part: Part, metric: Metric, form: str, precision: str, span: Span) -> Block:
     """New frames with their own covariances; a degenerate one is told with the frames it belongs to."""
     slab = slab_of(axes, part)
     _check_finite(slab.frames, span[0] - int(slab.rows[0]))
     try:
         with np.errstate(over="ignore", invalid="ignore"):
-            return geometry.build_block(slab, metric, form, precision)
+            return forms.build_block(slab, metric, form, precision)
     except DegenerateCovarianceError as error:
         frames = span[0] + error.frames
         which = f"frame {frames[0]}" if len(frames) == 1 else f"{len(frames)} frames from frame {frames[0]} on"

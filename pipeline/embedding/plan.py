@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from manifold_observer.tasks.engine import geometry, moments
+from manifold_observer.tasks.engine import forms, moments
 from manifold_observer.tasks.engine import timing as calibrate
 from manifold_observer.tasks.engine.covariance import DegenerateCovarianceError
-from manifold_observer.tasks.engine.geometry import Metric
 from manifold_observer.tasks.engine.panel import DIAGONAL_FRAMES
+from manifold_observer.tasks.engine.slab import Metric
 
 from ..engine.blocks import Part, degenerate, part_of, slab_of, table
 from ..engine.config import EmbedConfig
@@ -313,12 +313,9 @@ def _seconds(
 
 def _apart(shape: Shape, n_landmarks: int) -> float:
     """How many times as long a pair takes with landmarks, whose windows share few rows, than within a tile."""
-    if shape.form != "window":
-        return 1.0
     p, w = shape.n_axes, shape.window
-    rank = min(p, w - 1)
-    apart = geometry.sparse_cost(p, rank, w, min(w, shape.n_frames / n_landmarks))
-    return max(1.0, apart / geometry.cost("window", p, rank, w))
+    apart = forms.cost_apart(shape.form, p, shape.rank, w, min(w, shape.n_frames / n_landmarks))
+    return max(1.0, apart / forms.cost(shape.form, p, shape.rank, w))
 
 
 def _reasons(shape: Shape, method: str, home: str, config: EmbedConfig, there: Workers) -> tuple[str, ...]:

@@ -10,9 +10,11 @@ import xarray as xr
 from dask.delayed import Delayed
 from numpy.typing import NDArray
 
-from manifold_observer.tasks.engine import geometry, moments
+from manifold_observer.tasks.engine import forms, moments
+from manifold_observer.tasks.engine import probe as probes
 from manifold_observer.tasks.engine.covariance import DegenerateCovarianceError, PseudoInverse
-from manifold_observer.tasks.engine.kernel import Block
+from manifold_observer.tasks.engine.protocols import Block
+from manifold_observer.tasks.engine.slab import Metric, Slab
 
 from ..frames.labels import segment_of
 from ..frames.segments import segment_spans, short_segments
@@ -138,7 +140,7 @@ def pseudo_inverse(config: EmbedConfig, total: moments.Moments) -> PseudoInverse
     return PseudoInverse(config.rank, config.tolerance, config.regularization, _ZERO_VARIANCE * variance)
 
 
-def probe(table: Table, metric: geometry.Metric, axes: moments.Axes, form: str) -> geometry.Probe:
+def probe(table: Table, metric: Metric, axes: moments.Axes, form: str) -> probes.Probe:
     """Time a small tile in every form that is not hopeless, where the frames are; it computes."""
     n = min(_PROBE_FRAMES, table.n_frames)
     middle = (table.n_frames - n) // 2
@@ -160,7 +162,7 @@ def fastest(seconds: dict[str, float]) -> str:
 
 def make_blocks(
     table: Table,
-    metric: geometry.Metric,
+    metric: Metric,
     axes: moments.Axes,
     spans: list[Span],
     form: str,
@@ -257,13 +259,13 @@ def _chosen_part(table: Table, span: Span, window: int, chosen: NDArray[np.int64
     return Part(rows_of(table.data, (low, high)), rows, first, None, _runs(used - low))
 
 
-def _candidates(table: Table, metric: geometry.Metric, p: int) -> list[str]:
+def _candidates(table: Table, metric: Metric, p: int) -> list[str]:
     """Forms worth timing, the best by counting first: the window form needs windows, the hopeless are left out."""
     most = p if table.covariance is not None else min(p, metric.window - 1)
     rank = min(metric.inverse.rank or most, most)
-    forms = [form for form in geometry.FORMS if form != "window" or table.covariance is None]
-    costs = {form: geometry.cost(form, p, rank, metric.window) for form in forms}
-    return sorted((form for form in forms if costs[form] <= _HOPELESS * min(costs.values())), key=costs.__getitem__)
+    usable = [name for name, form in forms.FORMS.items() if table.covariance is None or not form.needs_windows]
+    costs = {form: forms.cost(form, p, rank, metric.window) for form in usable}
+    return sorted((form for form in usable if costs[form] <= _HOPELESS * min(costs.values())), key=costs.__getitem__)
 
 
 def _moments(frames: NDArray[np.float64], first: int, digested: bool) -> moments.Moments:
@@ -278,37 +280,35 @@ def _moments(frames: NDArray[np.float64], first: int, digested: bool) -> moments
         ) from None
 
 
-def slab_of(axes: moments.Axes, part: Part) -> geometry.Slab:
+def slab_of(axes: moments.Axes, part: Part) -> Slab:
     """Slab of centred frames, within a task."""
     used = slice(None) if part.used is None else part.used.expand()
     exact = None if part.covariance is None else np.asarray(np.asarray(part.covariance)[used], np.float64)
     frames = axes.apply(np.asarray(np.asarray(part.frames)[used], np.float64))
-    return geometry.Slab(frames, part.rows.expand(), part.starts.expand(), exact)
+    return Slab(frames, part.rows.expand(), part.starts.expand(), exact)
 
 
-def block_task(axes: moments.Axes, part: Part, metric: geometry.Metric, form: str, dtype: str, span: Span) -> Block:
+def block_task(axes: moments.Axes, part: Part, metric: Metric, form: str, dtype: str, span: Span) -> Block:
     """One block; a degenerate covariance is told with the frames it belongs to."""
     try:
-        return geometry.build_block(slab_of(axes, part), metric, form, dtype)
+        return forms.build_block(slab_of(axes, part), metric, form, dtype)
     except DegenerateCovarianceError as error:
         raise degenerate(error, metric, span) from None
 
 
-def _probe(
-    axes: moments.Axes, parts: list[Part], metric: geometry.Metric, forms: list[str], spans: list[Span]
-) -> geometry.Probe:
+def _probe(axes: moments.Axes, parts: list[Part], metric: Metric, tried: list[str], spans: list[Span]) -> probes.Probe:
     """One timed tile a form."""
     slabs = [slab_of(axes, part) for part in parts]
     for slab, span in zip(slabs, spans, strict=True):
         try:
-            geometry.build_block(slab, metric, forms[0])
+            forms.build_block(slab, metric, tried[0])
         except DegenerateCovarianceError as error:
             raise degenerate(error, metric, span) from None
     rows, columns = slabs
-    return geometry.probe(rows, columns, metric, forms)
+    return probes.probe(rows, columns, metric, tried)
 
 
-def degenerate(error: DegenerateCovarianceError, metric: geometry.Metric, span: Span) -> ValueError:
+def degenerate(error: DegenerateCovarianceError, metric: Metric, span: Span) -> ValueError:
     """The sentence for frames without a local covariance."""
     frames = span[0] + error.frames
     which = f"frame {frames[0]}" if len(frames) == 1 else f"frames {frames[0]} .. {frames[-1]} ({len(frames)})"

@@ -6,11 +6,12 @@ import math
 from dataclasses import asdict, dataclass
 from numbers import Real
 
+from manifold_observer.tasks.engine.forms import FORMS
+
 from ..frames.options import as_attributes, check_choice, is_whole
 
 METHODS = ("auto", "exact", "landmarks")
 PRECISIONS = ("auto", "float32", "float64")
-FORMS = ("auto", "quadratic", "factor", "window")
 HOMES = ("auto", "local", "resident", "recomputed", "disk")
 LANDMARK_CHOICES = ("uniform", "kmeans++", "farthest")
 LANDMARK_ROUTES = ("nystrom", "diffusion")
@@ -86,7 +87,7 @@ class EmbedConfig:
         _require(0 <= self.alpha <= 1, "alpha", "lie in [0, 1]", self.alpha)
         check_choice("embed", "method", self.method, METHODS)
         check_choice("embed", "precision", self.precision, PRECISIONS)
-        check_choice("embed", "form", self.form, FORMS)
+        check_choice("embed", "form", self.form, ("auto", *FORMS))
         check_choice("embed", "home", self.home, HOMES)
         _require(is_whole(self.landmarks, 10), "landmarks", "be at least 10", self.landmarks)
         check_choice("embed", "landmark_choice", self.landmark_choice, LANDMARK_CHOICES)

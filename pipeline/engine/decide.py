@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from manifold_observer.tasks.engine.geometry import Metric, Probe
 from manifold_observer.tasks.engine.moments import Axes, Moments, span_axes
+from manifold_observer.tasks.engine.probe import Probe
+from manifold_observer.tasks.engine.slab import Metric
 
 from .blocks import Table, fastest, probe, pseudo_inverse
 from .config import EmbedConfig

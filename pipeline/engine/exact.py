@@ -10,9 +10,9 @@ import numpy as np
 from dask.delayed import Delayed
 from numpy.typing import NDArray
 
-from manifold_observer.tasks.engine.geometry import Metric
 from manifold_observer.tasks.engine.kernel import Scale
 from manifold_observer.tasks.engine.moments import Axes
+from manifold_observer.tasks.engine.slab import Metric
 
 from ..graph.compute import Progress, persist
 from ..graph.spans import Span, blocks

@@ -9,11 +9,12 @@ import numpy as np
 from dask.delayed import Delayed
 from numpy.typing import NDArray
 
-from manifold_observer.tasks.engine import diffusion, kernel, landmarks, scale
+from manifold_observer.tasks.engine import diffusion, forms, kernel, landmarks, scale
 from manifold_observer.tasks.engine.covariance import DegenerateCovarianceError
-from manifold_observer.tasks.engine.geometry import Metric
 from manifold_observer.tasks.engine.landmarks import Anchors, Carried
 from manifold_observer.tasks.engine.moments import Axes
+from manifold_observer.tasks.engine.protocols import Block
+from manifold_observer.tasks.engine.slab import Metric
 
 from ..graph.compute import Progress, compute, persist, persist_in_turn, stream, task
 from ..graph.spans import Span, blocks
@@ -129,8 +130,8 @@ def near(
     for block, (first, stop) in zip(made, spans, strict=True):
         within = chosen[(chosen >= first) & (chosen < stop)] - first
         if len(within):
-            parts.append(task(kernel.take, block, within))
-    joined = task(kernel.join, parts)
+            parts.append(task(forms.take, block, within))
+    joined = task(forms.join, parts)
     anchors = persist([task(_only_anchors, joined, how, alpha, n_modes)], "landmarks")[0]
     found = compute([task(landmarks.near_coordinates, block, anchors) for block in made], "landmarks", progress)
     psi, affinity = (np.concatenate(column) for column in zip(*found, strict=True))
@@ -163,7 +164,7 @@ def _gather(table: Table, metric: Metric, axes: Axes, chosen: NDArray[np.int64],
         for span, within in spans
         if len(within)
     )
-    return persist([task(kernel.join, made)], "landmarks")[0]
+    return persist([task(forms.join, made)], "landmarks")[0]
 
 
 def _scale(block: object, config: EmbedConfig) -> kernel.Scale:
@@ -279,12 +280,12 @@ def _with_weights(anchors: Anchors, weights: Floats) -> Anchors:
     return anchors._replace(weights=weights)
 
 
-def _median(block: kernel.Block) -> float:
+def _median(block: Block) -> float:
     """Median distance between the landmarks."""
     return scale.median_between([block])
 
 
-def _start(block: kernel.Block, how: kernel.Scale, alpha: float, n_modes: int) -> tuple[Floats, Anchors]:
+def _start(block: Block, how: kernel.Scale, alpha: float, n_modes: int) -> tuple[Floats, Anchors]:
     """Eigenvalues of the landmarks, and what carries their diffusion maps over."""
     maps = landmarks.landmark_maps(block, how, alpha, n_modes)
     usable = maps.eigenvalues > _SMALLEST * max(maps.eigenvalues[0], 0.0)
@@ -292,7 +293,7 @@ def _start(block: kernel.Block, how: kernel.Scale, alpha: float, n_modes: int) -
     return maps.eigenvalues, landmarks.nystrom_anchors(block, how, maps, alpha)
 
 
-def _only_anchors(block: kernel.Block, how: kernel.Scale, alpha: float, n_modes: int) -> Anchors:
+def _only_anchors(block: Block, how: kernel.Scale, alpha: float, n_modes: int) -> Anchors:
     """What carries the landmarks' diffusion maps over."""
     return _start(block, how, alpha, n_modes)[1]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from manifold_observer.tasks.engine.kernel import GRAM_NUMBERS
+from manifold_observer.tasks.engine.forms import FORMS
 from manifold_observer.tasks.engine.landmarks import FRAMES_TOGETHER
+from manifold_observer.tasks.engine.protocols import Form
 
 from ..graph.limits import BASE_BYTES, CALLER_BYTES, Memory, gib, workers
 from .config import EmbedConfig
@@ -32,29 +33,32 @@ class Shape(NamedTuple):
     tile: int
     width: int
 
+    @property
+    def kind(self) -> Form:
+        """The form itself."""
+        return FORMS[self.form]
+
+    @property
+    def rank(self) -> int:
+        """Largest rank of a local covariance."""
+        return min(self.n_axes, self.window - 1) if self.window else self.n_axes
+
     def sparse_bytes(self, n_frames: int) -> int:
-        """Bytes of a block of frames far apart, such as landmarks: in the window form each brings its whole window."""
-        more = (max(self.window, 1) - 1) * self.n_axes if self.form == "window" else 0
+        """Bytes of a block of frames far apart, such as landmarks, each of which brings its own halo."""
+        more = max(self.kind.halo_rows(max(self.window, 1)) - 1, 0) * self.n_axes
         return self.block_bytes(n_frames) + n_frames * more * self.itemsize
 
     def block_bytes(self, n_frames: int) -> int:
         """Bytes of a block of some frames that follow each other."""
         p, w = self.n_axes, max(self.window, 1)
-        rank = min(p, w - 1) if self.window else p
-        numbers = {
-            "quadratic": (p + 1) * (p + 2),
-            "factor": p + rank * (p + 1),
-            "window": p + rank * (w + 1) + 4,
-        }[self.form]
-        halo = w * p if self.form == "window" else 0
-        return (n_frames * numbers + halo) * self.itemsize
+        numbers = n_frames * self.kind.numbers(p, self.rank, w) + self.kind.halo_rows(w) * p
+        return numbers * self.itemsize
 
     def making_bytes(self, n_frames: int) -> int:
         """Bytes that making a block takes beside it: frames, windows, decompositions, float64 features."""
         p, w = self.n_axes, max(self.window, 1)
-        square = n_frames * p * p if self.form == "quadratic" else 0
         double = self.block_bytes(n_frames) * 8 // self.itemsize
-        return 8 * (4 * n_frames * p + 3 * square) + 2 * double + 6 * 2**23 + 8 * 4 * n_frames * w
+        return 8 * n_frames * (4 * p + self.kind.making(p)) + 2 * double + 6 * 2**23 + 8 * 4 * n_frames * w
 
 
 def tile_bytes(n_frames: int, itemsize: int) -> int:
@@ -97,7 +101,7 @@ def exact_memory(shape: Shape, home: str, passes: int, n_workers: int) -> Memory
     copies = 2 if keeps and n <= EXACT_MEDIAN_FRAMES else 1
     share = int(_UNEVEN * tile_bytes(n, shape.itemsize) / n_workers)
     kept = copies * (min(share, tile_bytes(n, shape.itemsize)) + 2 * panel) if keeps else 0
-    tiles = (5 if shape.form == "window" else 3) * tile  # the window form has two Gram tiles beside them
+    tiles = 3 * tile + shape.itemsize * shape.kind.beside(side * side, apart=False)
     task = max(shape.making_bytes(side), tiles + (panel if keeps else 0) + 2 * shape.block_bytes(side) + 4 * vectors)
     worker = BASE_BYTES + shape.block_bytes(n) + kept + task + 8 * n * shape.n_axes
     krylov = 8 * n * shape.width * (2 * passes + 6)
@@ -124,13 +128,11 @@ def landmark_memory(shape: Shape, n_landmarks: int, route: str = "nystrom") -> M
     """
     n, p, met = shape.n_frames, shape.n_axes, n_landmarks + 256
     block = min(FRAMES_TOGETHER, n)
-    window = shape.form == "window"
-    # A strip and the other side of it, the frames' Gram tile, and a piece of the landmarks'.
-    sides = (3 * shape.itemsize * block * met + shape.itemsize * GRAM_NUMBERS) if window else 0
-    strips = block * met * (2 * shape.itemsize + 8) + sides
+    strips = block * met * (2 * shape.itemsize + 8) + shape.itemsize * shape.kind.beside(block * met, apart=True)
     making = shape.making_bytes(block) + shape.block_bytes(block)
     carrying = _slab_bytes(landmark_rows(n, p), p) + making + strips
-    solving = n_landmarks**2 * ((5 if window else 2) * shape.itemsize + 5 * 8)
+    solving = n_landmarks**2 * (2 * shape.itemsize + 5 * 8)
+    solving += shape.itemsize * shape.kind.beside(n_landmarks**2, apart=True)
     gathering = _slab_bytes(gather_rows(n, p), p) + shape.making_bytes(min(gather_rows(n, p), met))
     gathering += 2 * shape.sparse_bytes(met)
     linking = _slab_bytes(link_rows(n, p), p) + making + strips + 3 * 8 * n_landmarks**2

@@ -18,8 +18,9 @@ import numpy as np
 from dask.delayed import Delayed
 from numpy.typing import NDArray
 
-from manifold_observer.tasks.engine import kernel, panel, scale, tilefile
+from manifold_observer.tasks.engine import forms, kernel, panel, scale, tilefile
 from manifold_observer.tasks.engine.kernel import Scale
+from manifold_observer.tasks.engine.protocols import Block
 
 from ..graph.compute import Progress, compute, in_order_of, persist, task
 from ..graph.spans import Span
@@ -276,11 +277,11 @@ def _sampled_median(tiles: Tiling, seed: int) -> tuple[float, int]:
     for block, (start, stop) in zip(tiles.blocks, tiles.spans, strict=True):
         within = chosen[(chosen >= start) & (chosen < stop)] - start
         if len(within):
-            parts.append(task(kernel.take, block, within))
+            parts.append(task(forms.take, block, within))
     return compute([task(scale.median_between, parts)])[0], len(chosen)
 
 
-def _distances(blocks: list[kernel.Block], places: tuple[Span, ...], corners: list[Span]) -> Panel:
+def _distances(blocks: list[Block], places: tuple[Span, ...], corners: list[Span]) -> Panel:
     """One panel of distances; the diagonal of the matrix is exactly 0."""
     tiles = []
     for (i, j), (row, column) in zip(places, corners, strict=True):
@@ -307,16 +308,14 @@ def _stored(part: Panel, x: list[Floats]) -> Floats:
     return panel.stored_product(part.tiles, part.spans, own).astype(own.dtype, copy=False)
 
 
-def _fused(
-    blocks: list[kernel.Block], places: tuple[Span, ...], corners: list[Span], how: Scale, x: list[Floats]
-) -> Floats:
+def _fused(blocks: list[Block], places: tuple[Span, ...], corners: list[Span], how: Scale, x: list[Floats]) -> Floats:
     """One panel's share of a product, its tiles made on the way."""
     own = np.concatenate(x)
     return panel.fused_product(blocks, places, corners, how, own).astype(own.dtype, copy=False)
 
 
 def _from_disk(
-    path: str, blocks: list[kernel.Block], places: tuple[Span, ...], corners: list[Span], how: Scale, x: list[Floats]
+    path: str, blocks: list[Block], places: tuple[Span, ...], corners: list[Span], how: Scale, x: list[Floats]
 ) -> Share:
     """One panel's share of a product, its tiles from files that are made where they are missing."""
     errors: list[OSError] = []

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from manifold_observer.tasks.arrays import Array, Booleans, Floats, Integers
-from manifold_observer.tasks.engine import kernel
+from manifold_observer.tasks.engine import forms, kernel
 from manifold_observer.tasks.engine.landmarks import add_up
+from manifold_observer.tasks.engine.protocols import Block
 
 # Embedded frames of which this share reaches less of the others are as lonely as a new frame that is far.
 _FAR_SHARE = 1e-3
@@ -28,7 +29,7 @@ _FAR_SHARE = 1e-3
 class Reference(NamedTuple):
     """A block of n references, their columns (n, k + 1), and their local scales (n,) where there are."""
 
-    block: kernel.Block
+    block: Block
     columns: Floats
     scales: Floats | None
 
@@ -77,30 +78,23 @@ def far_below(degrees: Floats, references: Integers) -> float:
     return float(np.quantile(degrees - own, _FAR_SHARE))
 
 
-def point_block(frames: Floats, form: str, dtype: DTypeLike = np.float64) -> kernel.Block:
+def point_block(frames: Floats, form: str, dtype: DTypeLike = np.float64) -> Block:
     r"""Block of centred frames (m, p) without covariances, their precisions are zero.
 
     Its distance to another block is :math:`\tfrac12 (z_i - z_j)^\top C_j^{+} (z_i - z_j)`.
 
     Examples
     --------
+    >>> from manifold_observer.tasks.engine.quadratic import quadratic_block
     >>> points = point_block(np.array([[2.0]]), "quadratic")
-    >>> reference = kernel.quadratic_block(np.array([[0.0]]), np.ones((1, 1, 1)))
+    >>> reference = quadratic_block(np.array([[0.0]]), np.ones((1, 1, 1)))
     >>> kernel.squared_distances(points, reference)
     array([[2.]])
     """
-    n, p = frames.shape
-    if form == "quadratic":
-        block: kernel.Block = kernel.quadratic_block(frames, np.zeros((n, p, p)))
-    elif form == "factor":
-        block = kernel.factor_block(frames, np.zeros((n, p, 1)))
-    else:
-        rows = np.arange(n)
-        block = kernel.window_block(frames, rows, rows, np.zeros((n, 1, 1)), np.zeros(n))
-    return kernel.astype(block, dtype)
+    return forms.FORMS[form].points(frames).astype(dtype)
 
 
-def nearest(new: kernel.Block, reference: Reference, k: int, one_sided: bool) -> Floats:
+def nearest(new: Block, reference: Reference, k: int, one_sided: bool) -> Floats:
     """The k smallest distances of every new frame to this block, shape (m, <= k), in no order."""
     distances = _distances(new, reference, one_sided)
     if k < distances.shape[1]:
@@ -135,7 +129,7 @@ def own_scales(parts: Sequence[Floats], k: int, factor: float, least: float) -> 
     return np.maximum(factor * np.partition(joined, k - 1, axis=1)[:, k - 1], least)
 
 
-def shares(new: kernel.Block, reference: Reference, epsilon: float, own: Floats | None, one_sided: bool) -> Floats:
+def shares(new: Block, reference: Reference, epsilon: float, own: Floats | None, one_sided: bool) -> Floats:
     r"""What one block of references adds to the sums of new frames.
 
     Parameters
@@ -164,8 +158,9 @@ def shares(new: kernel.Block, reference: Reference, epsilon: float, own: Floats 
     --------
     A new frame at distance log 2 from one reference, by both covariances:
 
-    >>> block = kernel.factor_block(np.array([[0.0]]), np.ones((1, 1, 1)))
-    >>> new = kernel.factor_block(np.array([[np.sqrt(np.log(2.0))]]), np.ones((1, 1, 1)))
+    >>> from manifold_observer.tasks.engine.factor import factor_block
+    >>> block = factor_block(np.array([[0.0]]), np.ones((1, 1, 1)))
+    >>> new = factor_block(np.array([[np.sqrt(np.log(2.0))]]), np.ones((1, 1, 1)))
     >>> shares(new, Reference(block, np.array([[3.0, 1.0]]), None), 1.0, None, one_sided=False)
     array([[1.5, 0.5, 0.5]])
     """
@@ -213,7 +208,7 @@ def finish(parts: Sequence[Floats], divisors: Floats, factor: float, below: floa
     return Extended(psi, sums, (sums < below) | ~reached)
 
 
-def _distances(new: kernel.Block, reference: Reference, one_sided: bool) -> Array:
+def _distances(new: Block, reference: Reference, one_sided: bool) -> Array:
     """Distances (m, n); new frames of the one-sided scheme are points, which gives half of it."""
     with np.errstate(over="ignore", invalid="ignore"):
         distances = kernel.unclipped_distances(new, reference.block)

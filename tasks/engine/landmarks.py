@@ -18,8 +18,10 @@ import numpy as np
 from scipy import linalg
 
 from manifold_observer.tasks.arrays import Array, Floats, Integers
-from manifold_observer.tasks.engine import geometry, kernel
+from manifold_observer.tasks.engine import forms, kernel
 from manifold_observer.tasks.engine.diffusion import coordinates, symmetric_scaling
+from manifold_observer.tasks.engine.protocols import Block
+from manifold_observer.tasks.engine.slab import Metric, Slab, narrow
 
 FRAMES_TOGETHER = 1024
 """Frames of a span that are worked on together."""
@@ -32,7 +34,7 @@ class Anchors(NamedTuple):
     the landmarks; ``density`` (m,); ``degrees`` (m,) only for the diffusion route, column sums of all strips.
     """
 
-    block: kernel.Block
+    block: Block
     scale: kernel.Scale
     density: Floats
     weights: Floats
@@ -113,7 +115,7 @@ def spread_points(frames: Floats, m: int, seed: int, farthest: bool = False) -> 
     return np.sort(np.array(chosen))
 
 
-def landmark_maps(block: kernel.Block, scale: kernel.Scale, alpha: float, n_modes: int) -> Maps:
+def landmark_maps(block: Block, scale: kernel.Scale, alpha: float, n_modes: int) -> Maps:
     """Diffusion maps of the landmarks among themselves.
 
     Parameters
@@ -147,7 +149,7 @@ def landmark_maps(block: kernel.Block, scale: kernel.Scale, alpha: float, n_mode
     return Maps(values[order], coordinates(vectors[:, order], scaling, alpha, degrees), degrees)
 
 
-def nystrom_anchors(block: kernel.Block, scale: kernel.Scale, maps: Maps, alpha: float) -> Anchors:
+def nystrom_anchors(block: Block, scale: kernel.Scale, maps: Maps, alpha: float) -> Anchors:
     """What carries the landmarks' diffusion maps to other frames; only eigenvalues well above 0 can be."""
     density = maps.degrees**-alpha
     return Anchors(block, scale, density, density[:, None] * maps.coordinates / maps.eigenvalues, None)
@@ -176,7 +178,7 @@ def diffusion_maps(links: Floats, n_modes: int) -> tuple[Floats, Floats]:
     return np.sqrt(np.maximum(values[order], 0.0)), vectors[:, order]
 
 
-def column_sums(slab: geometry.Slab, metric: geometry.Metric, form: str, anchors: Anchors) -> Floats:
+def column_sums(slab: Slab, metric: Metric, form: str, anchors: Anchors) -> Floats:
     """One span's share of the column sums of all strips, shape (m,)."""
     total = np.zeros(len(anchors.density))
     for _, strip in _strips(slab, metric, form, anchors):
@@ -184,7 +186,7 @@ def column_sums(slab: geometry.Slab, metric: geometry.Metric, form: str, anchors
     return total
 
 
-def link_sums(slab: geometry.Slab, metric: geometry.Metric, form: str, anchors: Anchors) -> Floats:
+def link_sums(slab: Slab, metric: Metric, form: str, anchors: Anchors) -> Floats:
     r"""One span's share of :math:`\sum_i g_i g_i^\top / d_i`, shape (m, m), for the diffusion route."""
     total = np.zeros((len(anchors.density), len(anchors.density)))
     for _, strip in _strips(slab, metric, form, anchors):
@@ -194,9 +196,7 @@ def link_sums(slab: geometry.Slab, metric: geometry.Metric, form: str, anchors: 
     return total
 
 
-def carry_over(
-    slab: geometry.Slab, metric: geometry.Metric, form: str, anchors: Anchors, sample: kernel.Block, alpha: float
-) -> Carried:
+def carry_over(slab: Slab, metric: Metric, form: str, anchors: Anchors, sample: Block, alpha: float) -> Carried:
     r"""Coordinates of one span's frames, and the sums that judge and finish them.
 
     .. math:: \psi(i) = \frac{\sum_j G_{ij} w_j}{\sum_j G_{ij} q_j^{-a}}
@@ -241,7 +241,7 @@ def carry_over(
     return Carried(*stacked, *(add_up([part[k] for part in parts]) for k in range(2, 6)))
 
 
-def near_coordinates(block: kernel.Block, anchors: Anchors) -> tuple[Floats, Floats]:
+def near_coordinates(block: Block, anchors: Anchors) -> tuple[Floats, Floats]:
     """Coordinates (n, k) of a block's frames by the Nystrom route, and mean affinity (n,) to a landmark."""
     strip = kernel.kernel_tile(block, anchors.block, anchors.scale.epsilon)
     psi = (strip @ anchors.weights) / _reached(strip @ anchors.density)[:, None]
@@ -298,16 +298,14 @@ def add_up(parts: Iterable[Floats]) -> Floats:
     return total
 
 
-def _strips(
-    slab: geometry.Slab, metric: geometry.Metric, form: str, anchors: Anchors
-) -> Iterator[tuple[tuple[kernel.Block, Floats], Array]]:
+def _strips(slab: Slab, metric: Metric, form: str, anchors: Anchors) -> Iterator[tuple[tuple[Block, Floats], Array]]:
     """Blocks of a few frames with those frames, and their strips, each gone when the next is made."""
-    dtype, n = kernel.precision(anchors.block), len(slab.rows)
+    dtype, n = anchors.block.precision, len(slab.rows)
     # One strip's memory for all: two at a time, and the holes that they leave, would be most of what a task takes.
     buffer = np.empty(min(FRAMES_TOGETHER, n) * len(anchors.density), dtype)
     for first in range(0, n, FRAMES_TOGETHER):
-        some = geometry.narrow(slab, first, first + FRAMES_TOGETHER, metric.window)
-        block = geometry.build_block(some, metric, form, dtype)
+        some = narrow(slab, first, first + FRAMES_TOGETHER, metric.window)
+        block = forms.build_block(some, metric, form, dtype)
         strip = kernel.kernel_tile(block, anchors.block, anchors.scale.epsilon, out=buffer)
         yield (block, some.frames[some.rows]), strip
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from manifold_observer.tasks.arrays import Array, Booleans, Floats, Integers
 from manifold_observer.tasks.engine import kernel
+from manifold_observer.tasks.engine.protocols import Block
 
 Span = tuple[int, int]
 # Numbers of a tile that are copied to float64 at a time, and that are finished together in single precision (1 MB).
@@ -62,7 +63,7 @@ def stored_product(tiles: Sequence[Array], spans: Sequence[Span], x: Floats) -> 
 
 
 def fused_product(
-    blocks: Sequence[kernel.Block],
+    blocks: Sequence[Block],
     places: Sequence[tuple[int, int]],
     spans: Sequence[Span],
     scale: kernel.Scale,
@@ -93,8 +94,8 @@ def fused_product(
     Memory: one tile. Of a tile on the diagonal little more than the upper triangle is computed.
     """
     y = np.zeros(x.shape)
-    side = max(kernel.n_frames(block) for block in blocks)
-    buffer = np.empty(side * side, kernel.precision(blocks[0]))  # fresh memory for each tile would cost as much again
+    side = max(block.n_frames for block in blocks)
+    buffer = np.empty(side * side, blocks[0].precision)  # fresh memory for each tile would cost as much again
     for (i, j), (row, column) in zip(places, spans, strict=True):
         pairs = _triangle(blocks[i], row) if row == column else [(blocks[i], blocks[j], row, column)]
         for pair in pairs:
@@ -102,14 +103,14 @@ def fused_product(
     return y
 
 
-def _triangle(block: kernel.Block, row: int) -> Iterator[tuple[kernel.Block, kernel.Block, int, int]]:
+def _triangle(block: Block, row: int) -> Iterator[tuple[Block, Block, int, int]]:
     """A tile on the diagonal as smaller ones: pairs of blocks with their first row and column."""
-    n = kernel.n_frames(block)
+    n = block.n_frames
     if n <= DIAGONAL_FRAMES:
         yield block, block, row, row
         return
     half = n // 2
-    first, second = kernel.take(block, slice(half)), kernel.take(block, slice(half, n))
+    first, second = block.take(slice(half)), block.take(slice(half, n))
     yield from _triangle(first, row)
     yield first, second, row, row + half
     yield from _triangle(second, row + half)
@@ -117,8 +118,8 @@ def _triangle(block: kernel.Block, row: int) -> Iterator[tuple[kernel.Block, ker
 
 def _add_fused(
     y: Floats,
-    rows: kernel.Block,
-    columns: kernel.Block,
+    rows: Block,
+    columns: Block,
     row: int,
     column: int,
     scale: kernel.Scale,

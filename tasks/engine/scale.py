@@ -8,6 +8,7 @@ import numpy as np
 
 from manifold_observer.tasks.arrays import Array
 from manifold_observer.tasks.engine import kernel
+from manifold_observer.tasks.engine.protocols import Block
 
 
 def brackets(sample: Array) -> Iterator[tuple[float, float]]:
@@ -41,7 +42,7 @@ def median_from(inside: Array, below: int, total: int) -> float | None:
     return float(np.mean(middle, dtype=np.float64))
 
 
-def median_between(blocks: Sequence[kernel.Block]) -> float:
+def median_between(blocks: Sequence[Block]) -> float:
     """Median distance over all pairs of frames of some small blocks."""
     distances = []
     for i, rows in enumerate(blocks):

@@ -12,6 +12,7 @@ from manifold_observer.tasks import atomic
 from manifold_observer.tasks.arrays import Array
 from manifold_observer.tasks.engine import kernel
 from manifold_observer.tasks.engine.panel import Span
+from manifold_observer.tasks.engine.protocols import Block
 
 
 class _Writer(NamedTuple):
@@ -22,7 +23,7 @@ class _Writer(NamedTuple):
 
 def read_or_make(
     path: str,
-    blocks: Sequence[kernel.Block],
+    blocks: Sequence[Block],
     places: Sequence[tuple[int, int]],
     spans: Sequence[Span],
     scale: kernel.Scale,
@@ -64,7 +65,8 @@ def read_or_make(
     Examples
     --------
     >>> import tempfile
-    >>> block = kernel.factor_block(np.array([[0.0]]), np.ones((1, 1, 1)))
+    >>> from manifold_observer.tasks.engine.factor import factor_block
+    >>> block = factor_block(np.array([[0.0]]), np.ones((1, 1, 1)))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     tiles = read_or_make(f"{folder}/panel", [block], [(0, 0)], [(0, 0)], kernel.Scale(1.0))
     ...     np.array(tiles[0])
@@ -84,13 +86,13 @@ def read_or_make(
     return tiles
 
 
-def _mapped(file: Path, rows: kernel.Block, columns: kernel.Block) -> Array | None:
+def _mapped(file: Path, rows: Block, columns: Block) -> Array | None:
     """The tile of two blocks from its file; None where the file is missing, or holds anything else."""
     try:
         tile: Array = np.load(file, mmap_mode="r", allow_pickle=False)
     except Exception:  # a damaged header fails in as many ways as it has bytes
         return None
-    fits = tile.shape == (kernel.n_frames(rows), kernel.n_frames(columns)) and tile.dtype == kernel.precision(rows)
+    fits = tile.shape == (rows.n_frames, columns.n_frames) and tile.dtype == rows.precision
     return tile if fits and tile.flags.c_contiguous else None
 
 

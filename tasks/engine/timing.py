@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from manifold_observer.tasks.engine import geometry, kernel, panel
+from manifold_observer.tasks.engine import forms, kernel, panel
+from manifold_observer.tasks.engine.slab import Metric, Slab
 
 
 class Rates(NamedTuple):
@@ -20,7 +21,7 @@ class Rates(NamedTuple):
     stored: float
 
 
-def rates(slab: geometry.Slab, metric: geometry.Metric, form: str, dtype: DTypeLike, width: int) -> Rates:
+def rates(slab: Slab, metric: Metric, form: str, dtype: DTypeLike, width: int) -> Rates:
     """Time a block and a tile of it.
 
     Parameters
@@ -42,16 +43,17 @@ def rates(slab: geometry.Slab, metric: geometry.Metric, form: str, dtype: DTypeL
 
     Examples
     --------
-    >>> slab = geometry.Slab(np.eye(3), np.arange(3), np.arange(3), np.tile(np.eye(3), (3, 1, 1)))
-    >>> min(rates(slab, geometry.Metric(0, geometry.covariance.PseudoInverse()), "factor", np.float64, 2)) > 0
+    >>> from manifold_observer.tasks.engine.covariance import PseudoInverse
+    >>> slab = Slab(np.eye(3), np.arange(3), np.arange(3), np.tile(np.eye(3), (3, 1, 1)))
+    >>> min(rates(slab, Metric(0, PseudoInverse()), "factor", np.float64, 2)) > 0
     True
     """
     before = time.perf_counter()
-    block = geometry.build_block(slab, metric, form, dtype)
-    n = kernel.n_frames(block)
+    block = forms.build_block(slab, metric, form, dtype)
+    n = block.n_frames
     per_frame = (time.perf_counter() - before) / n
     x = np.random.default_rng(0).normal(size=(2 * n, width))
-    typical = float(np.median(kernel.squared_distances(block, kernel.take(block, np.arange(min(n, 64))))))
+    typical = float(np.median(kernel.squared_distances(block, block.take(np.arange(min(n, 64))))))
     scale = kernel.Scale(max(typical, 1e-30))
     fused = _best(lambda: panel.fused_product([block, block], [(0, 1)], [(0, n)], scale, x))
     tile = kernel.kernel_tile(block, block, scale.epsilon)

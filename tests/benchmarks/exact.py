@@ -17,7 +17,7 @@ from measure import peaks, sgemm_rate_of_workers, sphere_frames, tone_frames
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.graph.cluster import connect
-from manifold_observer.tasks.engine import geometry
+from manifold_observer.tasks.engine import forms
 
 FRAMES = {"sphere": sphere_frames, "tones": tone_frames}
 
@@ -40,7 +40,7 @@ def run(n_frames: int, n_workers: int, options: dict[str, Any], features: str = 
             score = mo.scores({"observer": state}, truth).correlation
     p = frames.sizes["feature"]
     window = int(embedding.attrs["window"])
-    multiplications = geometry.multiplications(embedding.attrs["form"], p, min(p, window - 1), window)
+    multiplications = forms.FORMS[embedding.attrs["form"]].multiplications(p, min(p, window - 1), window)
     ideal = n_frames**2 / 2 * 2 * multiplications / rate
     return {
         "n_frames": n_frames,

@@ -32,7 +32,8 @@ from manifold_observer.pipeline.engine.tiling import recomputed_product, tiling
 from manifold_observer.pipeline.graph.cluster import connect
 from manifold_observer.pipeline.graph.compute import silent
 from manifold_observer.pipeline.graph.spans import blocks
-from manifold_observer.tasks.engine import covariance, geometry, kernel, lanczos, moments, panel
+from manifold_observer.tasks.engine import covariance, forms, kernel, lanczos, moments, panel
+from manifold_observer.tasks.engine.slab import Metric, Slab, narrow
 
 WINDOW, WIDTH = 21, 21
 
@@ -43,12 +44,10 @@ def plain_loop(values: np.ndarray, epsilon: float, repeats: int = 1) -> float:
     axes = moments.span_axes(moments.moments(values))
     starts, spans = window_starts(np.zeros(n, np.int64), WINDOW), blocks(n, tile_size(n))
     x = lanczos.random_block(n, WIDTH, seed=0)
-    metric, scale = geometry.Metric(WINDOW, covariance.PseudoInverse()), kernel.Scale(epsilon)
+    metric, scale = Metric(WINDOW, covariance.PseudoInverse()), kernel.Scale(epsilon)
     with threadpool_limits(1):
-        whole = geometry.Slab(axes.apply(values), np.arange(n), starts, None)
-        made = [
-            geometry.build_block(geometry.narrow(whole, *s, WINDOW), metric, "quadratic", np.float32) for s in spans
-        ]
+        whole = Slab(axes.apply(values), np.arange(n), starts, None)
+        made = [forms.build_block(narrow(whole, *s, WINDOW), metric, "quadratic", np.float32) for s in spans]
         return min(_timed(lambda: _plain_pass(made, spans, x, scale)) for _ in range(repeats))
 
 
@@ -72,7 +71,7 @@ def engine_pass(client: Client, frames: Any, epsilon: float) -> Callable[[], flo
     with client.as_current():
         config = EmbedConfig(window=WINDOW, epsilon=epsilon)
         rows, total = check_moments(table(frames, None, WINDOW), silent)
-        metric, axes = geometry.Metric(WINDOW, pseudo_inverse(config, total)), moments.span_axes(total)
+        metric, axes = Metric(WINDOW, pseudo_inverse(config, total)), moments.span_axes(total)
         spans = blocks(rows.n_frames, tile_size(rows.n_frames))
         made: list[Delayed] = make_blocks(rows, metric, axes, spans, "quadratic", "float32", silent)
         product = recomputed_product(tiling(made, spans, "float32"), kernel.Scale(epsilon), silent)

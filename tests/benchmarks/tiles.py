@@ -16,7 +16,8 @@ import numpy as np
 from measure import sgemm_rate, sphere_frames
 from threadpoolctl import threadpool_limits
 
-from manifold_observer.tasks.engine import covariance, geometry, kernel, moments
+from manifold_observer.tasks.engine import covariance, forms, kernel, moments
+from manifold_observer.tasks.engine.slab import Metric, Slab
 
 
 def best(function, seconds: float = 1.5) -> float:
@@ -35,9 +36,9 @@ def quadratic(frames: np.ndarray, side: int, in_axes: bool) -> dict[str, float]:
     axes = moments.span_axes(total) if in_axes else moments.Axes(total.mean, None)
     n = 2 * side
     starts = np.clip(np.arange(n) - 10, 0, n - 21)
-    slab = geometry.Slab(axes.apply(frames[:n]), np.arange(n), starts, None)
-    whole = geometry.build_block(slab, geometry.Metric(21, covariance.PseudoInverse()), "quadratic", np.float32)
-    rows, columns = kernel.take(whole, np.arange(side)), kernel.take(whole, np.arange(side, n))
+    slab = Slab(axes.apply(frames[:n]), np.arange(n), starts, None)
+    whole = forms.build_block(slab, Metric(21, covariance.PseudoInverse()), "quadratic", np.float32)
+    rows, columns = whole.take(np.arange(side)), whole.take(np.arange(side, n))
     out = np.empty(side * side, np.float32)
     with threadpool_limits(1):
         rate = sgemm_rate()
@@ -61,13 +62,13 @@ def wide(n_features: int = 513, side: int = 512) -> dict[str, float]:
     frames = rng.normal(size=(side, n_features)).cumsum(axis=0)
     frames -= frames.mean(axis=0)
     starts = np.clip(np.arange(side) - 10, 0, side - 21)
-    slab = geometry.Slab(frames, np.arange(side), starts, None)
-    metric = geometry.Metric(21, covariance.PseudoInverse())
+    slab = Slab(frames, np.arange(side), starts, None)
+    metric = Metric(21, covariance.PseudoInverse())
     seconds = {}
     with threadpool_limits(1):
         rate = sgemm_rate()
         for form in ("factor", "window"):
-            block = geometry.build_block(slab, metric, form, np.float32)
+            block = forms.build_block(slab, metric, form, np.float32)
             seconds[form] = best(lambda block=block: kernel.squared_distances(block, block))
             bytes_per_frame = sum(part.nbytes for part in block) / side
             seconds[f"{form}_bytes_per_frame"] = round(bytes_per_frame)

@@ -13,9 +13,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.engine import landmarks as landmarks_of_pipeline
 from manifold_observer.pipeline.engine.blocks import table
-from manifold_observer.tasks.engine import kernel, landmarks, moments
+from manifold_observer.tasks.engine import forms, kernel, landmarks, moments
 from manifold_observer.tasks.engine.covariance import PseudoInverse
-from manifold_observer.tasks.engine.geometry import Metric, Slab, build_block
+from manifold_observer.tasks.engine.forms import build_block
+from manifold_observer.tasks.engine.slab import Metric, Slab
 from reference import dense
 from strategies import chunkings, smooth_motion
 
@@ -252,10 +253,10 @@ def test_gather__a_block_holds_the_rows_of_its_windows_once(monkeypatch, count, 
 
 def test_near__the_start_of_a_solve_holds_the_rows_of_its_windows(monkeypatch):
     monkeypatch.setattr("manifold_observer.pipeline.engine.landmarks._WARM_LANDMARKS", 15)
-    joined, join = [], kernel.join
-    monkeypatch.setattr(kernel, "join", lambda blocks: joined.append(join(blocks)) or joined[-1])
+    joined, join = [], forms.join
+    monkeypatch.setattr(forms, "join", lambda blocks: joined.append(join(blocks)) or joined[-1])
     mo.embed(FRAMES, **{**OPTIONS, "method": "exact", "form": "window", "home": "recomputed", "tile": 100})
-    assert [len(block.halo) for block in joined if kernel.n_frames(block) == 15] == [15 * WINDOW]
+    assert [len(block.halo) for block in joined if block.n_frames == 15] == [15 * WINDOW]
 
 
 def test_embed__given_covariances_of_landmarks_come_with_their_frames():

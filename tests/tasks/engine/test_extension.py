@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given
 from numpy.testing import assert_allclose, assert_array_equal
 
-from manifold_observer.tasks.engine import extension, kernel
+from manifold_observer.tasks.engine import extension, factor, kernel
 from manifold_observer.tasks.engine.covariance import PseudoInverse
 from manifold_observer.tasks.engine.extension import Reference
-from manifold_observer.tasks.engine.geometry import FORMS, Metric, Slab, build_block
+from manifold_observer.tasks.engine.forms import FORMS, build_block
+from manifold_observer.tasks.engine.slab import Metric, Slab
 from reference import dense
 from strategies import chunkings, smooth_motion, spans
 
@@ -51,14 +52,14 @@ def blocks_of(form, one_sided, ridge=0.0, dtype=np.float64):
 def cut(block, columns, scales, chunks):
     for start, stop in spans(chunks):
         some = np.arange(start, stop)
-        yield Reference(kernel.take(block, some), columns[some], None if scales is None else scales[some])
+        yield Reference(block.take(some), columns[some], None if scales is None else scales[some])
 
 
 @pytest.mark.parametrize("ridge", [0.0, 0.05])
 @pytest.mark.parametrize("form", FORMS)
 def test_point_block__gives_half_the_one_sided_distance(form, ridge):
     new, old = blocks_of(form, one_sided=True, ridge=ridge)
-    assert kernel.n_frames(new) == M
+    assert new.n_frames == M
     assert_allclose(kernel.squared_distances(new, old), distances(True, ridge) / 2, rtol=1e-9, atol=1e-9)
 
 
@@ -160,7 +161,7 @@ def test_one_sided__half_a_step_is_a_root_where_the_metric_is_even_and_the_scale
     for epsilon in (2.0, 20.0):
         affinities = np.exp(-d / epsilon)
         mu, psi = dense.eigenpairs(affinities, 0.0, 4)
-        block = kernel.factor_block(points, np.tile(np.eye(2), (400, 1, 1)))
+        block = factor.factor_block(points, np.tile(np.eye(2), (400, 1, 1)))
         part = Reference(block, extension.reference_columns(psi, affinities.sum(axis=1), 0.0), None)
         shares = extension.shares(extension.point_block(points, "factor"), part, epsilon, None, True)
         found = extension.finish([shares], np.sqrt(mu[1:5]), 1.0, 0.0)

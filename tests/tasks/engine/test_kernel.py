@@ -8,9 +8,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from manifold_observer.tasks.engine import geometry, kernel
+from manifold_observer.tasks.engine import cache, factor, forms, kernel, quadratic
+from manifold_observer.tasks.engine import window as window_form
 from manifold_observer.tasks.engine.covariance import PseudoInverse
-from manifold_observer.tasks.engine.geometry import Metric, Slab, build_block
+from manifold_observer.tasks.engine.forms import build_block
+from manifold_observer.tasks.engine.slab import Metric, Slab
 from reference import dense
 from strategies import Motion, chunkings, generators, motions, smooth_motion, spans, spd
 
@@ -76,12 +78,12 @@ def test_squared_distances__all_forms_are_the_reference(data, motion):
     looked_at = slice(first, first + 35)
     expected = slow_distances(motion.frames[looked_at], covariances[looked_at], how)
     cut = [(first + start, first + stop) for start, stop in spans(data.draw(chunkings(len(expected))))]
-    for form in geometry.FORMS:
+    for form in forms.FORMS:
         blocks = [build_block(window_slab(motion, *span), Metric(motion.window, how), form) for span in cut]
         assert_allclose(all_tiles(blocks), expected, atol=1e-9 * expected.max(), rtol=0, err_msg=form)
 
 
-@pytest.mark.parametrize("form", geometry.FORMS)
+@pytest.mark.parametrize("form", forms.FORMS)
 def test_squared_distances__small_eigenvalues_cost_no_digits(form):
     # 16 features and 17 frames: eigenvalues down to 2e-6 of the largest, beside the exact zero of the mean
     frames = smooth_motion(np.random.default_rng(238), 30, 16)
@@ -111,7 +113,7 @@ def test_squared_distances__given_covariances_are_the_reference(data, rng, n, p)
 def test_squared_distances__tile_is_symmetric_never_negative_zero_on_the_diagonal(data, motion):
     how = data.draw(inverses(motion.frames.shape[1]))
     dtype = data.draw(st.sampled_from([np.float32, np.float64]))
-    for form in geometry.FORMS:
+    for form in forms.FORMS:
         block = build_block(window_slab(motion, 0, len(motion.frames)), Metric(motion.window, how), form, dtype)
         tile = kernel.squared_distances(block, block)
         assert tile.dtype == dtype
@@ -126,12 +128,12 @@ def test_squared_distances__tile_is_symmetric_never_negative_zero_on_the_diagona
 
 def _size(block):
     """The largest sum of magnitudes that a distance is the difference of."""
-    magnitudes = kernel.astype(block, np.float64)
-    if isinstance(block, kernel.QuadraticBlock):
+    magnitudes = block.astype(np.float64)
+    if isinstance(block, quadratic.QuadraticBlock):
         half = magnitudes.features.shape[1] // 2
         features = np.abs(magnitudes.features)
         return (features[:, :half] @ features[:, half:].T).max()
-    if isinstance(block, kernel.FactorBlock):
+    if isinstance(block, factor.FactorBlock):
         return ((np.abs(magnitudes.factors) @ np.abs(magnitudes.frames).T) ** 2).sum(axis=1).max() * 4
     halo, window = np.abs(magnitudes.halo), block.mixing.shape[2]
     factors = np.abs(magnitudes.mixing) @ np.stack([halo[first : first + window] for first in block.starts])
@@ -142,9 +144,9 @@ def _size(block):
 @given(st.data(), motions())
 def test_squared_distances__float32_error_is_bounded(data, motion):
     how = data.draw(inverses(motion.frames.shape[1]))
-    for form in geometry.FORMS:
+    for form in forms.FORMS:
         exact = build_block(window_slab(motion, 0, len(motion.frames)), Metric(motion.window, how), form)
-        single = kernel.astype(exact, np.float32)
+        single = exact.astype(np.float32)
         truth, tile = kernel.squared_distances(exact, exact), kernel.squared_distances(single, single)
         assert tile.dtype == np.float32
         assert np.abs(tile - truth).max() <= 32 * EPS32 * _size(exact)
@@ -165,7 +167,7 @@ def test_squared_distances__an_invertible_map_of_the_features_changes_nothing(rn
     assert_allclose(tiles[0], tiles[1], atol=1e-8 * tiles[0].max(), rtol=0)
 
 
-@pytest.mark.parametrize("form", geometry.FORMS)
+@pytest.mark.parametrize("form", forms.FORMS)
 def test_squared_distances__one_feature_by_hand(form):
     # every window of two frames one apart has variance 1/2: d = 2 (z_i - z_j)^2
     slab = Slab(np.array([[-1.0], [0], [1]]), np.arange(3), np.array([0, 0, 1]), None)
@@ -176,15 +178,15 @@ def test_squared_distances__one_feature_by_hand(form):
 @pytest.mark.parametrize("chosen", [np.array([3, 4, 29]), slice(5, 8)], ids=["some", "a slice"])
 @pytest.mark.parametrize("ridge", [0.0, 0.1])
 @pytest.mark.parametrize("shared", [0, 0.75, np.inf])
-@pytest.mark.parametrize("form", geometry.FORMS)
+@pytest.mark.parametrize("form", forms.FORMS)
 def test_take__is_a_part_of_the_tile(monkeypatch, form, shared, ridge, chosen):
-    monkeypatch.setattr(kernel, "_SHARED", shared)
+    monkeypatch.setattr(window_form, "_SHARED", shared)
     # In the window form frames far apart bring a halo each, those that follow each other share one.
     rng = np.random.default_rng(4)
     slab = Slab(smooth_motion(rng, 30, 6), np.arange(30), np.clip(np.arange(30) - 4, 0, 22), None)
     block = build_block(slab, Metric(8, PseudoInverse(regularization=ridge)), form)
-    part = kernel.take(block, chosen)
-    assert (kernel.n_frames(block), kernel.n_frames(part)) == (30, 3)
+    part = block.take(chosen)
+    assert (block.n_frames, part.n_frames) == (30, 3)
     whole = kernel.squared_distances(block, block)
     for rows, columns, expected in (
         (part, block, whole[chosen]),
@@ -205,8 +207,8 @@ def test_squared_distances__sparse_windows_give_the_same_by_factors_and_by_gram_
     chosen = np.arange(0, 90, 4)
     expected = kernel.squared_distances(whole, whole)
     for name, value in way.items():
-        monkeypatch.setattr(kernel, name, value)
-    few = kernel.take(whole, chosen)
+        monkeypatch.setattr(window_form, name, value)
+    few = whole.take(chosen)
     assert_allclose(kernel.squared_distances(few, whole), expected[chosen], atol=1e-10 * expected.max())
     assert_allclose(kernel.squared_distances(whole, few), expected[:, chosen], atol=1e-10 * expected.max())
     assert_allclose(kernel.squared_distances(few, few), expected[chosen][:, chosen], atol=1e-10 * expected.max())
@@ -233,8 +235,9 @@ def test_squared_distances__scratch_steps_do_not_show(monkeypatch):
     slab = Slab(smooth_motion(rng, 30, 9), np.arange(30), np.clip(np.arange(30) - 4, 0, 22), None)
     blocks = [build_block(slab, Metric(8, PseudoInverse()), form) for form in ("factor", "window")]
     before = [kernel.squared_distances(block, block) for block in blocks]
-    for steps in ("_SCRATCH_BYTES", "_BAND", "_IMAGE_NUMBERS", "_COLUMNS"):
-        monkeypatch.setattr(kernel, steps, 1)
+    for module, steps in ((cache, ("_SCRATCH_BYTES", "_COLUMNS")), (window_form, ("_BAND", "_IMAGE_NUMBERS"))):
+        for name in steps:
+            monkeypatch.setattr(module, name, 1)
     for block, tile in zip(blocks, before, strict=True):
         assert_allclose(kernel.squared_distances(block, block), tile, rtol=1e-10, atol=1e-10)
 
@@ -242,7 +245,7 @@ def test_squared_distances__scratch_steps_do_not_show(monkeypatch):
 def test_squared_distances__refuses_two_forms():
     frames, eye = np.zeros((2, 1)), np.ones((2, 1, 1))
     with pytest.raises(TypeError, match="one form"):
-        kernel.squared_distances(kernel.quadratic_block(frames, eye), kernel.factor_block(frames, eye))
+        kernel.squared_distances(quadratic.quadratic_block(frames, eye), factor.factor_block(frames, eye))
 
 
 @given(generators(), st.floats(0.01, 100), st.sampled_from([np.float32, np.float64]))

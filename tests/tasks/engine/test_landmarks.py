@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from manifold_observer.tasks.engine import diffusion, geometry, kernel, landmarks
+from manifold_observer.tasks.engine import diffusion, forms, kernel, landmarks
 from manifold_observer.tasks.engine.covariance import PseudoInverse
-from manifold_observer.tasks.engine.geometry import Metric, Slab, build_block, narrow
+from manifold_observer.tasks.engine.forms import build_block
 from manifold_observer.tasks.engine.kernel import Scale
+from manifold_observer.tasks.engine.slab import Metric, Slab, narrow
 from reference import dense
 from strategies import chunkings, generators, smooth_motion, spans
 
@@ -95,7 +96,7 @@ def test_spread_points__a_silent_feature_does_not_matter():
 # -------------------------------------------------------------------------------------------- Nystrom route
 
 
-@pytest.mark.parametrize("form", geometry.FORMS)
+@pytest.mark.parametrize("form", forms.FORMS)
 @pytest.mark.parametrize("alpha", [0.0, 0.5])
 def test_nystrom__with_all_frames_as_landmarks_is_the_reference(form, alpha):
     slab = slab_of()
@@ -124,10 +125,10 @@ def test_carry_over__spans_add_up(drawn):
     slab = slab_of()
     block = build_block(slab, METRIC, "quadratic")
     _, scale = slow_kernel_of_all()
-    chosen = kernel.take(block, landmarks.uniform(N, max(m, 8)))
+    chosen = block.take(landmarks.uniform(N, max(m, 8)))
     maps = landmarks.landmark_maps(chosen, scale, 0.0, 3)
     anchors = landmarks.nystrom_anchors(chosen, scale, maps, 0.0)
-    sample = kernel.take(block, np.array([0, 30, 59]))
+    sample = block.take(np.array([0, 30, 59]))
     whole = landmarks.carry_over(slab, METRIC, "quadratic", anchors, sample, 0.0)
     parts = [
         landmarks.carry_over(narrow(slab, *span, WINDOW), METRIC, "quadratic", anchors, sample, 0.0)
@@ -182,13 +183,13 @@ def test_judge__eigenvectors_have_no_residual():
 # ------------------------------------------------------------------------------------------ diffusion route
 
 
-@pytest.mark.parametrize("form", geometry.FORMS)
+@pytest.mark.parametrize("form", forms.FORMS)
 def test_diffusion_route__is_the_singular_value_decomposition_of_all_strips(form):
     slab = slab_of()
     affinities, scale = slow_kernel_of_all()
     chosen = landmarks.uniform(N, 15)
     strips = affinities[:, chosen]
-    block = kernel.take(build_block(slab, METRIC, form), chosen)
+    block = build_block(slab, METRIC, form).take(chosen)
     anchors = landmarks.Anchors(block, scale, np.ones(15), np.zeros((15, 1)), None)
     sums = landmarks.column_sums(slab, METRIC, form, anchors)
     assert_allclose(sums, strips.sum(axis=0), rtol=1e-8)
@@ -209,19 +210,19 @@ def test_diffusion_route__is_the_singular_value_decomposition_of_all_strips(form
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("form", geometry.FORMS)
+@pytest.mark.parametrize("form", forms.FORMS)
 @given(st.data())
 def test_take_and_join__keep_distances(dtype, form, data):
     whole = build_block(slab_of(40, 5), METRIC, form, dtype)
     truth = kernel.squared_distances(whole, whole)
     chosen = np.array(sorted(data.draw(st.sets(st.integers(0, 39), min_size=1))))
-    part = kernel.take(whole, chosen)
+    part = whole.take(chosen)
     size = {np.float32: 1e-3, np.float64: 1e-9}[dtype] * truth.max()
-    assert kernel.precision(part) == dtype
+    assert part.precision == dtype
     assert_allclose(kernel.squared_distances(part, whole), truth[chosen], atol=size, rtol=0)
-    joined = kernel.join([kernel.take(part, np.arange(a, b)) for a, b in spans(data.draw(chunkings(len(chosen))))])
-    assert kernel.n_frames(joined) == len(chosen)
-    assert kernel.precision(joined) == dtype
+    joined = forms.join([part.take(np.arange(a, b)) for a, b in spans(data.draw(chunkings(len(chosen))))])
+    assert joined.n_frames == len(chosen)
+    assert joined.precision == dtype
     assert_allclose(kernel.squared_distances(joined, whole), truth[chosen], atol=size, rtol=0)
     assert_allclose(kernel.squared_distances(joined, joined), truth[np.ix_(chosen, chosen)], atol=size, rtol=0)
 
@@ -230,13 +231,13 @@ def test_take_and_join__keep_distances(dtype, form, data):
 def test_join__blocks_of_different_ranks(form):
     slab = slab_of(40, 5)
     full, few = (build_block(slab, Metric(WINDOW, PseudoInverse(rank)), form) for rank in (None, 2))
-    joined = kernel.join([kernel.take(few, np.arange(10)), kernel.take(full, np.arange(10, 40))])
+    joined = forms.join([few.take(np.arange(10)), full.take(np.arange(10, 40))])
     found = kernel.squared_distances(joined, joined)
     assert_allclose(found[10:, 10:], kernel.squared_distances(full, full)[10:, 10:], atol=1e-9 * found.max())
     assert_allclose(found[:10, :10], kernel.squared_distances(few, few)[:10, :10], atol=1e-9 * found.max())
 
 
-@pytest.mark.parametrize("form", geometry.FORMS)
+@pytest.mark.parametrize("form", forms.FORMS)
 @given(st.data())
 def test_narrow__has_the_distances_of_its_frames_and_no_more_halo_than_they_need(form, data):
     slab = slab_of(40, 4)

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from manifold_observer.tasks.engine import geometry, kernel, panel
+from manifold_observer.tasks.engine import forms, kernel, panel
 from manifold_observer.tasks.engine.covariance import PseudoInverse
 from manifold_observer.tasks.engine.kernel import Scale
+from manifold_observer.tasks.engine.slab import Metric, Slab
 from reference import dense
 from strategies import chunkings, cut_kernel, generators, smooth_motion, spans
 
@@ -94,15 +95,15 @@ def test_fused_product__is_the_dense_product(dtype, local, drawn, width):
 
 
 @pytest.mark.parametrize("local", [False, True], ids=["one scale", "local scales"])
-@pytest.mark.parametrize("form", geometry.FORMS)
+@pytest.mark.parametrize("form", forms.FORMS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n", [1, 2, 3, 8, 13])
 def test_fused_product__a_tile_on_the_diagonal_may_be_cut(monkeypatch, dtype, form, local, n):
     rng = np.random.default_rng(n)
     frames = smooth_motion(rng, n + 6, 3)
     frames -= frames.mean(axis=0)
-    slab = geometry.Slab(frames, np.arange(n) + 2, np.arange(n), None)  # windows of seven, halo on both sides
-    block = geometry.build_block(slab, geometry.Metric(7, PseudoInverse()), form, dtype)
+    slab = Slab(frames, np.arange(n) + 2, np.arange(n), None)  # windows of seven, halo on both sides
+    block = forms.build_block(slab, Metric(7, PseudoInverse()), form, dtype)
     epsilon = 2 * float(np.median(kernel.squared_distances(block, block))) + 1
     scale = Scale(epsilon, epsilon * rng.uniform(0.5, 2, n) if local else None)
     whole = kernel.kernel_tile(block, block, *scale.of(0, 0, block, block), on_diagonal=True).astype(np.float64)

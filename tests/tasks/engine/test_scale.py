@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from manifold_observer.tasks.engine import kernel, panel, scale
+from manifold_observer.tasks.engine import factor, kernel, panel, scale
 from reference import dense
 from strategies import chunkings, generators, smooth_motion, spans
 
@@ -73,7 +73,7 @@ def test_median_between__is_the_median_over_all_pairs(data, rng, n):
     frames -= frames.mean(axis=0)
     eye = np.broadcast_to(np.eye(2), (n, 2, 2))
     cut = spans(data.draw(chunkings(n)))
-    blocks = [kernel.factor_block(frames[a:b], eye[a:b]) for a, b in cut]
+    blocks = [factor.factor_block(frames[a:b], eye[a:b]) for a, b in cut]
     assert scale.median_between(blocks) == pytest.approx(dense.epsilon_median(dense.distances(frames, eye)))
 
 

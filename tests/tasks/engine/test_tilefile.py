@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from manifold_observer.tasks.engine import kernel, tilefile
+from manifold_observer.tasks.engine import kernel, quadratic, tilefile
 from manifold_observer.tasks.engine.kernel import Scale
 from strategies import smooth_motion, spd
 
@@ -17,8 +17,8 @@ PLACES, SPANS = [(0, 0), (0, 1), (1, 1)], [(0, 0), (0, 7), (7, 7)]
 def two_blocks(dtype=np.float64):
     rng = np.random.default_rng(0)
     frames, precisions = smooth_motion(rng, 12, 3), spd(rng, 12, 3)
-    whole = kernel.astype(kernel.quadratic_block(frames - frames.mean(axis=0), precisions), dtype)
-    return [kernel.take(whole, np.arange(7)), kernel.take(whole, np.arange(7, 12))]
+    whole = quadratic.quadratic_block(frames - frames.mean(axis=0), precisions).astype(dtype)
+    return [whole.take(np.arange(7)), whole.take(np.arange(7, 12))]
 
 
 def expected(blocks, scale):

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from manifold_observer.tasks.engine import geometry
+from manifold_observer.tasks.engine import forms
 from manifold_observer.tasks.engine import timing as calibrate
 from manifold_observer.tasks.engine.covariance import PseudoInverse
-from manifold_observer.tasks.engine.geometry import Metric, Slab
+from manifold_observer.tasks.engine.slab import Metric, Slab
 from strategies import smooth_motion
 
 
-@pytest.mark.parametrize("form", geometry.FORMS)
+@pytest.mark.parametrize("form", forms.FORMS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rates__are_positive_and_finite(form, dtype):
     frames = smooth_motion(np.random.default_rng(0), 50, 4)

@@ -1,0 +1,57 @@
+"""A small tile in every form: how long it takes, and what single precision costs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from manifold_observer.tasks.engine import kernel
+from manifold_observer.tasks.engine.forms import build_block
+from manifold_observer.tasks.engine.protocols import Block
+from manifold_observer.tasks.engine.slab import Metric, Slab
+
+
+class Probe(NamedTuple):
+    """Per form, the seconds of a tile and its largest float32 error; and the median distance seen."""
+
+    seconds: dict[str, float]
+    float32_error: dict[str, float]
+    median: float
+
+
+def probe(rows: Slab, columns: Slab, metric: Metric, forms: Sequence[str]) -> Probe:
+    """Time one small tile in every form, and measure what single precision costs.
+
+    Parameters
+    ----------
+    rows, columns
+        Two small slabs, best from different times of the recording.
+    metric
+        Window and inversion.
+    forms
+        The forms to try.
+
+    Returns
+    -------
+    Timings are in float32, errors against the same form in float64.
+    """
+    seconds, errors, median = {}, {}, 0.0
+    for form in forms:
+        exact = [build_block(slab, metric, form) for slab in (rows, columns)]
+        single = [block.astype(np.float32) for block in exact]
+        tile = kernel.squared_distances(single[0], single[1])
+        seconds[form] = min(_seconds(single[0], single[1]) for _ in range(2))
+        truth = kernel.squared_distances(exact[0], exact[1])
+        errors[form] = float(np.abs(tile - truth).max())
+        median = float(np.median(truth))
+    return Probe(seconds, errors, median)
+
+
+def _seconds(rows: Block, columns: Block) -> float:
+    """Time of one tile."""
+    before = time.perf_counter()
+    kernel.squared_distances(rows, columns)
+    return time.perf_counter() - before
