@@ -13,15 +13,19 @@ from numpy.typing import NDArray
 
 from manifold_observer.tasks.arrays import digest
 from manifold_observer.tasks.engine import diffusion
-from manifold_observer.tasks.engine.moments import Moments
+from manifold_observer.tasks.engine.moments import Axes, Moments
+from manifold_observer.tasks.observers import observer
 
 from ..engine.blocks import Table, check_moments, table
 from ..engine.checkpoint import Checkpoint, check_checkpoint
 from ..engine.config import EmbedConfig
-from ..engine.decide import choose_form
+from ..engine.condition import choose_conditioning, warn_cut
+from ..engine.decide import choose_form, choose_metric
 from ..engine.eigensolve import modes_to_keep, warn_frozen
 from ..engine.exact import Found, Problem, exactly, through_landmarks
 from ..engine.memory import choose_method
+from ..engine.shrink import warn_unforetold
+from ..frames.conditioning import kept as kept_conditioning
 from ..frames.variables import annotate
 from ..graph.compute import Progress, compute, one_blas_thread, silent, task
 from ..graph.slabs import ROWS_BYTES, rows_of
@@ -31,6 +35,8 @@ from .plan import require_memory
 Floats = NDArray[np.float64]
 # Packages whose versions may change the last digits.
 _ROUNDING = ("manifold-observer", "numpy", "scipy")
+# Principal components that a state has beside the diffusion coordinates.
+_PRINCIPAL = 2
 
 
 def embed(
@@ -46,6 +52,11 @@ def embed(
     precision: str = "auto",
     seed: int = 0,
     *,
+    preset: str = "auto",
+    condition: str = "auto",
+    axes: int | None = 20,
+    shrinkage: str = "auto",
+    causal: bool = False,
     epsilon_factor: float = 1.0,
     neighbours: int = 16,
     regularization: float = 0.0,
@@ -186,6 +197,11 @@ def embed(
         epsilon_factor=epsilon_factor,
         neighbours=neighbours,
         alpha=alpha,
+        preset=preset,
+        condition=condition,
+        axes=axes,
+        shrinkage=shrinkage,
+        causal=causal,
         method=method,
         precision=precision,
         form=form,
@@ -198,23 +214,28 @@ def embed(
         landmark_route=landmark_route,
         refine=refine,
         seed=seed,
-    )
-    rows = table(frames, covariance, window)
+    ).resolved(given_covariances=covariance is not None)
+    rows = table(frames, covariance, window, config.windows)
     _check_modes(config, rows.n_frames)
     folder = None if checkpoint is None else Path(checkpoint)
     if folder is not None:
         check_checkpoint(folder)
     with one_blas_thread():
-        solved = _embed(rows, config, folder, progress)
+        solved = _embed(rows, frames, config, folder, progress)
     return _label(solved, frames, covariance)
 
 
-def _embed(rows: Table, config: EmbedConfig, checkpoint: Path | None, progress: Progress) -> xr.Dataset:
+def _embed(
+    rows: Table, frames: xr.DataArray, config: EmbedConfig, checkpoint: Path | None, progress: Progress
+) -> xr.Dataset:
     """All stages in their order; numbers without labels."""
+    conditioned = choose_conditioning(rows, str(frames.attrs.get("features", "")), config.condition, progress)
+    rows = rows._replace(conditioning=conditioned.conditioning)
     rows, total = check_moments(rows, progress, digested=checkpoint is not None)
     window = 0 if rows.covariance is not None else config.window
     kept = Checkpoint(checkpoint, {} if checkpoint is None else _problem(rows, total, config))
-    metric, axes, choice = choose_form(rows, total, window, config, kept.choice)
+    metric, axes, shrunk = choose_metric(rows, total, window, config, progress)
+    choice = choose_form(rows, metric, axes, config, kept.choice)
     require_memory(rows.n_frames, axes.width, choice, config, window)
     kept.choose(choice)
     problem = Problem(rows, metric, axes, str(choice["form"]), str(choice["precision"]), config, progress)
@@ -223,10 +244,30 @@ def _embed(rows: Table, config: EmbedConfig, checkpoint: Path | None, progress: 
     n_modes = modes_to_keep(found.eigenvalues, config)
     warn_frozen(found.eigenvalues)
     psi = found.coordinates[:, :n_modes]
-    lifted = found.lift[:, :n_modes] if found.lift is not None else _lift(rows, total.mean, psi, progress)
-    return _numbers(found, n_modes, psi, lifted, total).assign_attrs(
-        config.attrs() | choice | found.attrs | {"version": version("manifold-observer")}
+    if shrunk is None and found.lift is not None:
+        lifted, principal = found.lift[:, :n_modes], None
+    else:
+        lifted, principal = _lift(rows, axes, psi, 0 if shrunk is None else _PRINCIPAL, progress)
+    numbers = _numbers(found, n_modes, psi, lifted, total)
+    variables, attrs = kept_conditioning(rows.conditioning)
+    numbers = numbers.assign(variables).assign_attrs(
+        config.attrs() | choice | found.attrs | attrs | {"condition_why": conditioned.why}
     )
+    if shrunk is not None and principal is not None and axes.basis is not None:
+        if len(shrunk.said):
+            warn_unforetold(shrunk.said[shrunk.how.target])
+        numbers = numbers.assign(_metric_variables(axes.basis, shrunk.how.mean, principal)).assign_attrs(shrunk.attrs())
+        _warn_cut(numbers, rows, axes, total, frames)
+    return numbers.assign_attrs(version=version("manifold-observer"))
+
+
+def _metric_variables(basis: Floats, mean: Floats, principal: Floats) -> dict[str, Any]:
+    """What new frames need to be measured as the embedded ones were, and the principal components of these."""
+    return {
+        "axes": (("feature", "axis"), basis),
+        "mean_covariance": (("axis", "axis_1"), mean),
+        "principal": (("frame", "component"), principal),
+    }
 
 
 def _problem(rows: Table, total: Moments, config: EmbedConfig) -> dict[str, Any]:
@@ -280,6 +321,15 @@ def _numbers(found: Found, n_modes: int, psi: Floats, lifted: Floats, total: Mom
     return numbers if found.scale.local is None else numbers.assign(scale=("frame", found.scale.local))
 
 
+def _warn_cut(numbers: xr.Dataset, rows: Table, axes: Axes, total: Moments, frames: xr.DataArray) -> None:
+    """Name the sensors that the leading axes leave out."""
+    if axes.basis is None or total.scatter is None:
+        return
+    names = frames["channel"].values if "channel" in frames.coords else None
+    variances = np.einsum("pr,pq,qr->r", axes.basis, total.scatter / total.n, axes.basis)
+    warn_cut(axes.basis, rows.conditioning, total.squares / total.n, variances, names)
+
+
 def _check_modes(config: EmbedConfig, n: int) -> None:
     """No more modes than frames allow."""
     if config.n_modes is not None and config.n_modes > n - 2:
@@ -288,17 +338,20 @@ def _check_modes(config: EmbedConfig, n: int) -> None:
         )
 
 
-def _lift(rows: Table, mean: Floats, psi: Floats, progress: Progress) -> Floats:
-    """Mean of centred features times coordinates, over all frames."""
+def _lift(rows: Table, axes: Axes, psi: Floats, n_principal: int, progress: Progress) -> tuple[Floats, Floats]:
+    """Mean of centred features times coordinates over all frames, and their leading principal components (N, k)."""
+    basis = np.zeros((rows.n_features, 0)) if axes.basis is None else axes.basis[:, :n_principal]
     spans = blocks(rows.n_frames, max(1, ROWS_BYTES // (8 * rows.n_features)))
-    parts = [task(_lift_sum, rows_of(rows.data, span), mean, psi[span[0] : span[1]]) for span in spans]
-    total: Floats = sum(compute(parts, "lift", progress))
-    return total / rows.n_frames
+    parts = [task(_lift_sum, rows_of(rows.data, span), axes, psi[span[0] : span[1]], basis) for span in spans]
+    found = compute(parts, "lift", progress)
+    total: Floats = sum(one for one, _ in found)
+    return total / rows.n_frames, np.concatenate([own for _, own in found])
 
 
-def _lift_sum(frames: NDArray[Any], mean: Floats, psi: Floats) -> Floats:
-    """One block's share of the lift."""
-    return diffusion.lift_sum(np.asarray(frames, np.float64), mean, psi)
+def _lift_sum(frames: NDArray[Any], axes: Axes, psi: Floats, basis: Floats) -> tuple[Floats, Floats]:
+    """One block's share of the lift, and its principal components: by rows, the same bits in any block."""
+    values = axes.condition(np.asarray(frames, np.float64))
+    return diffusion.lift_sum(values, axes.mean, psi), observer.project(values, axes.mean, basis.T)
 
 
 def _label(solved: xr.Dataset, frames: xr.DataArray, covariance: xr.DataArray | None) -> xr.Dataset:

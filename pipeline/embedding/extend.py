@@ -14,6 +14,7 @@ from manifold_observer.tasks.engine import extension, forms
 from manifold_observer.tasks.engine.covariance import DegenerateCovarianceError
 from manifold_observer.tasks.engine.extension import Extended
 from manifold_observer.tasks.engine.moments import Axes
+from manifold_observer.tasks.engine.shrinkage import Shrinkage
 from manifold_observer.tasks.engine.protocols import Block
 from manifold_observer.tasks.engine.slab import Metric
 
@@ -30,6 +31,7 @@ from ..engine.blocks import (
 )
 from ..engine.config import EmbedConfig
 from ..engine.cuts import gather_rows, tile_size
+from ..frames.conditioning import conditioning_of
 from ..frames.labels import check_features, frame_labels, segment_of
 from ..frames.segments import short_segments
 from ..frames.variables import annotate
@@ -46,7 +48,7 @@ _SPAN = 2048
 _ROUNDING = 1e-6
 
 
-class _References(NamedTuple):
+class References(NamedTuple):
     """Blocks of references on the workers, with the metric, axes, form and precision that new frames must share."""
 
     parts: list[Delayed]
@@ -150,10 +152,10 @@ def extend(
     """
     _check_embedding(embedding)
     new = _new_table(embedding, new_frames, method, covariance)
-    numbers = _reference_numbers(embedding)
+    numbers = reference_numbers(embedding)
     below = extension.far_below(embedding["degree"].values, numbers)
     with one_blas_thread():
-        known = _references(embedding, numbers, progress)
+        known = references(embedding, numbers, progress)
         found = _extended(embedding, new, known, method == "one-sided", len(numbers), below, progress)
     _warn_far(found.far)
     attrs = {"method": method, "n_references": len(numbers), "far_below": below}
@@ -195,9 +197,10 @@ def _new_table(embedding: xr.Dataset, frames: xr.DataArray, method: str, covaria
     n, p = frames.shape
     segment = segment_of(frames)
     _check_covariance(embedding, method, covariance, (n, p, p))
-    if method == "nystrom" and covariance is None:
+    windows = windows_of(embedding)
+    if method == "nystrom" and covariance is None and windows == "whole":
         _check_windows(segment, int(embedding.attrs["window"]))
-    return Table(_lazy(frames), segment, None if covariance is None else _lazy(covariance))
+    return Table(_lazy(frames), segment, None if covariance is None else _lazy(covariance), windows)
 
 
 def _check_covariance(
@@ -246,14 +249,14 @@ def _lazy(array: xr.DataArray) -> Any:
     return array.data if array.chunks else array.chunk().data
 
 
-def _reference_numbers(embedding: xr.Dataset) -> NDArray[np.int64]:
+def reference_numbers(embedding: xr.Dataset) -> NDArray[np.int64]:
     """Which embedded frames are references, ascending."""
     if "landmark" in embedding.variables:
         return embedding["landmark"].values
     return np.arange(embedding.sizes["frame"])
 
 
-def _references(embedding: xr.Dataset, numbers: NDArray[np.int64], progress: Progress) -> _References:
+def references(embedding: xr.Dataset, numbers: NDArray[np.int64], progress: Progress) -> References:
     """Blocks of the references, as the embedding made them but in all features."""
     attrs = embedding.attrs
     rank = attrs["rank"]
@@ -263,9 +266,12 @@ def _references(embedding: xr.Dataset, numbers: NDArray[np.int64], progress: Pro
         tolerance=float(attrs["tolerance"]),
         regularization=float(attrs["regularization"]),
     )
-    rows, total = check_moments(table(*_embedded(embedding), config.window), progress)
-    metric = Metric(0 if rows.covariance is not None else config.window, pseudo_inverse(config, total))
-    axes = Axes(embedding["feature_mean"].values, None)
+    windows = windows_of(embedding)
+    rows = table(*_embedded(embedding), config.window, windows)._replace(conditioning=conditioning_of(embedding))
+    rows, total = check_moments(rows, progress)
+    window = 0 if rows.covariance is not None else config.window
+    metric = Metric(window, pseudo_inverse(config, total), shrinkage_of(embedding))
+    axes = axes_of(embedding)
     form, precision = str(attrs["form"]), str(attrs["precision"])
     spans = blocks(len(numbers), tile_size(len(numbers)))
     if len(numbers) == rows.n_frames:
@@ -273,7 +279,34 @@ def _references(embedding: xr.Dataset, numbers: NDArray[np.int64], progress: Pro
     else:
         made = [_chosen_block(rows, metric, axes, numbers[a:b], form, precision) for a, b in spans]
     parts = _with_columns(embedding, numbers, made, spans)
-    return _References(persist(parts, "references", progress), metric, axes, form, precision)
+    return References(persist(parts, "references", progress), metric, axes, form, precision)
+
+
+def windows_of(embedding: xr.Dataset) -> str:
+    """How the windows of an embedding lie."""
+    if "mean_covariance" not in embedding:
+        return "whole"
+    return "causal" if embedding.attrs.get("causal") else "shrinking"
+
+
+def shrinkage_of(embedding: xr.Dataset) -> Shrinkage | None:
+    """How an embedding shrinks local covariances, if it does."""
+    if "mean_covariance" not in embedding:
+        return None
+    attrs = embedding.attrs
+    return Shrinkage(
+        float(attrs["shrinkage_intensity"]),
+        float(attrs["shrinkage_ridge"]),
+        int(attrs["window"]),
+        np.asarray(embedding["mean_covariance"].values),
+        str(attrs["shrinkage"]),
+    )
+
+
+def axes_of(embedding: xr.Dataset) -> Axes:
+    """The axes in which new frames are measured: the leading ones that were kept, else all features."""
+    basis = np.asarray(embedding["axes"].values) if "axes" in embedding else None
+    return Axes(np.asarray(embedding["feature_mean"].values), basis, conditioning_of(embedding))
 
 
 def _embedded(embedding: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray | None]:
@@ -311,7 +344,7 @@ def _with_columns(
 def _extended(
     embedding: xr.Dataset,
     new: Table,
-    known: _References,
+    known: References,
     one_sided: bool,
     n_references: int,
     below: float,
@@ -331,7 +364,7 @@ def _extended(
     return Extended(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
 
-def _new_block(new: Table, known: _References, span: Span, one_sided: bool) -> Delayed:
+def _new_block(new: Table, known: References, span: Span, one_sided: bool) -> Delayed:
     """Block of one span of new frames, not yet computed."""
     if one_sided:
         return task(_points, known.axes, rows_of(new.data, span), known.form, known.precision, span)
@@ -340,7 +373,7 @@ def _new_block(new: Table, known: _References, span: Span, one_sided: bool) -> D
 
 
 def _own_scales(
-    embedding: xr.Dataset, block: Delayed, known: _References, one_sided: bool, n_references: int
+    embedding: xr.Dataset, block: Delayed, known: References, one_sided: bool, n_references: int
 ) -> Delayed | None:
     """Local scales of one span of new frames, where the embedding has them."""
     if "scale" not in embedding:

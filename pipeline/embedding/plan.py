@@ -16,10 +16,11 @@ from manifold_observer.tasks.engine.covariance import DegenerateCovarianceError
 from manifold_observer.tasks.engine.panel import DIAGONAL_FRAMES
 from manifold_observer.tasks.engine.slab import Metric
 
-from ..engine.blocks import Part, degenerate, part_of, slab_of, table
+from ..engine.blocks import Part, check_moments, degenerate, part_of, slab_of, table
 from ..engine.config import EmbedConfig
 from ..engine.cuts import landmark_spans, panels, tile_size
-from ..engine.decide import choose_form
+from ..engine.condition import choose_conditioning
+from ..engine.decide import choose_form, choose_metric
 from ..engine.eigensolve import WIDTH, wanted_modes
 from ..engine.exact import TOLERANCES
 from ..engine.memory import (
@@ -33,7 +34,7 @@ from ..engine.memory import (
     tile_bytes,
 )
 from ..frames.runs import require_features, task_memory
-from ..graph.compute import compute, one_blas_thread, task
+from ..graph.compute import compute, one_blas_thread, silent, task
 from ..graph.limits import Memory, Workers, gib, require, workers
 
 # Frames that the calibration looks at.
@@ -142,8 +143,8 @@ def plan(frames: xr.DataArray, **options: Any) -> Plan:
     covariance = options.pop("covariance", None)
     for unused in ("progress", "checkpoint"):
         options.pop(unused, None)
-    config = EmbedConfig(**options)
-    whole = table(frames, covariance, config.window)
+    config = EmbedConfig(**options).resolved(given_covariances=covariance is not None)
+    whole = table(frames, covariance, config.window, config.windows)
     few = slice(0, min(_SAMPLE_FRAMES, whole.n_frames))
     require_features(frames)
     before = task_memory(frames)
@@ -191,12 +192,14 @@ def require_memory(n_frames: int, n_axes: int, choice: Mapping[str, Any], config
 
 def _plan(n_frames: int, sample: xr.DataArray, covariance: xr.DataArray | None, config: EmbedConfig) -> Plan:
     """Forecast from a sample of the frames."""
-    rows = table(sample, covariance, config.window)
+    rows = table(sample, covariance, config.window, config.windows)
     here = [np.asarray(compute([x])[0]) if x is not None else None for x in (rows.data, rows.covariance)]
     rows = rows._replace(data=here[0], covariance=here[1])
-    total = moments.moments(np.asarray(rows.data, np.float64))
+    found = choose_conditioning(rows, str(sample.attrs.get("features", "")), config.condition, silent)
+    rows, total = check_moments(rows._replace(conditioning=found.conditioning), silent)
     window = 0 if rows.covariance is not None else config.window
-    metric, axes, choice = choose_form(rows, total, window, config)
+    metric, axes, _ = choose_metric(rows, total, window, config)
+    choice = choose_form(rows, metric, axes, config)
     there = workers()
     shape = _shape(n_frames, axes.width, str(choice["form"]), str(choice["precision"]), config, window)
     method = choose_method(n_frames, shape.itemsize, config)

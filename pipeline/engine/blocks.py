@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from manifold_observer.tasks.engine import forms, moments
 from manifold_observer.tasks.engine import probe as probes
+from manifold_observer.tasks.engine.conditioning import Conditioning, NegativeError
 from manifold_observer.tasks.engine.covariance import DegenerateCovarianceError, PseudoInverse
 from manifold_observer.tasks.engine.protocols import Block
 from manifold_observer.tasks.engine.slab import Metric, Slab
@@ -22,7 +23,7 @@ from ..graph.compute import Progress, compute, persist, task
 from ..graph.slabs import ROWS_BYTES, Reading, rows_of
 from ..graph.spans import Span, blocks
 from .config import EmbedConfig
-from .cuts import window_starts_of
+from .cuts import shrinking_windows, window_starts_of
 
 # Frames up to the first size are brought here and sent along with the tasks; up to the second they are
 # kept on the workers, so that a lazy feature graph runs once; beyond it they are read anew.
@@ -39,11 +40,16 @@ _MARGIN = 0.5
 
 
 class Table(NamedTuple):
-    """Frames at the door: data (N, p), segment of every frame, given covariances or None."""
+    """Frames as they came: data (N, p), segment of every frame, given covariances or None.
+
+    ``windows``: ``"whole"``, which every segment must hold, ``"shrinking"`` to short segments, or ``"causal"``.
+    """
 
     data: da.Array | NDArray[Any]
     segment: NDArray[np.int64]
     covariance: da.Array | NDArray[Any] | None
+    windows: str = "whole"
+    conditioning: Conditioning | None = None
 
     @property
     def n_frames(self) -> int:
@@ -56,7 +62,9 @@ class Table(NamedTuple):
         return int(self.data.shape[1])
 
 
-def table(frames: xr.DataArray, covariance: xr.DataArray | None, window: int) -> Table:
+def table(
+    frames: xr.DataArray, covariance: xr.DataArray | None, window: int, windows: str = "whole"
+) -> Table:
     """Check frames (and given covariances) from their metadata, and lay them out for the stages.
 
     Parameters
@@ -67,6 +75,8 @@ def table(frames: xr.DataArray, covariance: xr.DataArray | None, window: int) ->
         Dims ``(frame, feature, feature_1)``, or None for windows.
     window
         Frames of a window.
+    windows
+        Whether windows shrink to short segments, or see the past alone.
 
     Returns
     -------
@@ -90,8 +100,9 @@ def table(frames: xr.DataArray, covariance: xr.DataArray | None, window: int) ->
         raise ValueError(f"embed: frames must hold at least 3 frames; got {n}. Choose shorter frames.")
     segment = segment_of(frames)
     if covariance is None:
-        _check_windows(segment, window)
-        return Table(_data(frames), segment, None)
+        if windows == "whole":
+            _check_windows(segment, window)
+        return Table(_data(frames), segment, None, windows)
     p = frames.sizes["feature"]
     if covariance.dims != ("frame", "feature", "feature_1") or covariance.shape != (n, p, p):
         raise ValueError(
@@ -114,7 +125,7 @@ def check_moments(table: Table, progress: Progress, digested: bool = False) -> t
     """
     table = _nearer(table)
     spans = blocks(table.n_frames, max(1, ROWS_BYTES // (8 * table.n_features)))
-    parts = [task(_moments, rows_of(table.data, span), span[0], digested) for span in spans]
+    parts = [task(_moments, rows_of(table.data, span), span[0], digested, table.conditioning) for span in spans]
     total = moments.combine(compute(parts, "frames", progress))
     # Equal frames leave what rounding their mean left.
     if not (total.squares > _EQUAL * total.n * np.square(total.mean)).any():
@@ -223,7 +234,8 @@ def _runs(numbers: NDArray[np.int64]) -> Runs:
 class Part(NamedTuple):
     """What a slab is made from: frames with halo (maybe delayed), rows, window starts, covariances or None.
 
-    ``used`` are the rows of the frames that the slab takes, None for all; rows and starts count in those.
+    ``used`` are the rows of the frames that the slab takes, None for all; rows and starts count in those. ``stops``
+    are the rows after the windows, where these are not all as wide as the metric says.
     """
 
     frames: Reading | Delayed | NDArray[Any]
@@ -231,6 +243,7 @@ class Part(NamedTuple):
     starts: Runs
     covariance: Reading | Delayed | NDArray[Any] | None
     used: Runs | None = None
+    stops: Runs | None = None
 
 
 def part_of(table: Table, span: Span, window: int, chosen: NDArray[np.int64] | None = None) -> Part:
@@ -241,9 +254,19 @@ def part_of(table: Table, span: Span, window: int, chosen: NDArray[np.int64] | N
     if table.covariance is not None:
         rows = _runs(np.arange(stop - start))
         return Part(rows_of(table.data, span), rows, rows, rows_of(table.covariance, span))
+    starts, stops = _windows(table, window, span)
+    low, high = min(int(starts[0]), start), max(int(stops[-1]), stop)
+    after = None if table.windows == "whole" else _runs(stops - low)
+    rows = _runs(np.arange(start, stop) - low)
+    return Part(rows_of(table.data, (low, high)), rows, _runs(starts - low), None, None, after)
+
+
+def _windows(table: Table, window: int, span: Span) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """First frames of the windows of a span, and the frames after their last."""
+    if table.windows != "whole":
+        return shrinking_windows(table.segment, window, span, table.windows == "causal")
     starts = window_starts_of(table.segment, window, span)
-    low, high = min(int(starts[0]), start), max(int(starts[-1]) + window, stop)
-    return Part(rows_of(table.data, (low, high)), _runs(np.arange(start, stop) - low), _runs(starts - low), None)
+    return starts, starts + window
 
 
 def _chosen_part(table: Table, span: Span, window: int, chosen: NDArray[np.int64]) -> Part:
@@ -252,26 +275,37 @@ def _chosen_part(table: Table, span: Span, window: int, chosen: NDArray[np.int64
         own = chosen - span[0]
         rows = _runs(np.arange(len(own)))
         return Part(rows_of(table.data, span), rows, rows, rows_of(table.covariance, span), _runs(own))
-    starts = window_starts_of(table.segment, window, span)[chosen - span[0]]
-    used = np.unique(starts[:, None] + np.arange(window))  # a frame lies within its window
+    starts, stops = (numbers[chosen - span[0]] for numbers in _windows(table, window, span))
+    within = np.minimum(starts[:, None] + np.arange(window), stops[:, None] - 1)
+    used = np.unique(within)  # a frame lies within its window
     low, high = int(used[0]), int(used[-1]) + 1
     rows, first = (_runs(np.searchsorted(used, numbers)) for numbers in (chosen, starts))
-    return Part(rows_of(table.data, (low, high)), rows, first, None, _runs(used - low))
+    after = None if table.windows == "whole" else _runs(np.searchsorted(used, stops - 1) + 1)
+    return Part(rows_of(table.data, (low, high)), rows, first, None, _runs(used - low), after)
 
 
 def _candidates(table: Table, metric: Metric, p: int) -> list[str]:
     """Forms worth timing, the best by counting first: the window form needs windows, the hopeless are left out."""
-    most = p if table.covariance is not None else min(p, metric.window - 1)
+    most = p if table.covariance is not None or metric.shrinkage is not None else min(p, metric.window - 1)
     rank = min(metric.inverse.rank or most, most)
-    usable = [name for name, form in forms.FORMS.items() if table.covariance is None or not form.needs_windows]
+    narrow = table.covariance is not None or metric.shrinkage is not None
+    usable = [name for name, form in forms.FORMS.items() if not (narrow and form.needs_windows)]
     costs = {form: forms.cost(form, p, rank, metric.window) for form in usable}
     return sorted((form for form in usable if costs[form] <= _HOPELESS * min(costs.values())), key=costs.__getitem__)
 
 
-def _moments(frames: NDArray[np.float64], first: int, digested: bool) -> moments.Moments:
+def _moments(
+    frames: NDArray[np.float64], first: int, digested: bool, conditioning: Conditioning | None
+) -> moments.Moments:
     """One task of :func:`check_moments`."""
+    values = np.asarray(frames, np.float64)
     try:
-        return moments.moments(np.asarray(frames, np.float64), digested)
+        return moments.moments(values if conditioning is None else conditioning.forward(values), digested)
+    except NegativeError as error:
+        raise ValueError(
+            f"embed: features must not be negative for their square root; got {error.least:g} between frames {first} "
+            f"and {first + len(frames) - 1}. Give condition='standard' or condition='none'."
+        ) from None
     except moments.NotFiniteError as error:
         raise ValueError(
             f"embed: frames must be finite; frame {first + error.index} is the first of {error.count} between "
@@ -285,7 +319,9 @@ def slab_of(axes: moments.Axes, part: Part) -> Slab:
     used = slice(None) if part.used is None else part.used.expand()
     exact = None if part.covariance is None else np.asarray(np.asarray(part.covariance)[used], np.float64)
     frames = axes.apply(np.asarray(np.asarray(part.frames)[used], np.float64))
-    return Slab(frames, part.rows.expand(), part.starts.expand(), exact)
+    starts = part.starts.expand()
+    widths = None if part.stops is None else part.stops.expand() - starts
+    return Slab(frames, part.rows.expand(), starts, exact, widths)
 
 
 def block_task(axes: moments.Axes, part: Part, metric: Metric, form: str, dtype: str, span: Span) -> Block:

@@ -75,6 +75,52 @@ def window_starts_of(segment: Integers, window: int, span: Span) -> Integers:
     return window_starts(segment[low:high], window)[span[0] - low : span[1] - low] + low
 
 
+def shrinking_windows(segment: Integers, window: int, span: Span, causal: bool = False) -> tuple[Integers, Integers]:
+    """First frame of the window of every frame in a span, and the frame after its last.
+
+    Windows are centred and shifted inwards at the ends of a segment, and as short as a segment that is shorter than
+    they are; or, where they are ``causal``, they end with their frame and grow from the start of its segment on.
+
+    Examples
+    --------
+    >>> shrinking_windows(np.array([0, 0, 1, 1, 1, 1]), 3, (0, 6))
+    (array([0, 0, 2, 2, 3, 3]), array([2, 2, 5, 5, 6, 6]))
+    >>> shrinking_windows(np.array([0, 0, 1, 1, 1, 1]), 3, (2, 6), causal=True)
+    (array([2, 2, 2, 3]), array([3, 4, 5, 6]))
+
+    Notes
+    -----
+    O(span + window).
+    """
+    low, high = max(span[0] - window, 0), min(span[1] + window, len(segment))
+    starts, stops = np.empty(high - low, np.int64), np.empty(high - low, np.int64)
+    for start, stop in segment_spans(segment[low:high]):
+        frames = np.arange(start, stop)
+        if causal:
+            starts[start:stop], stops[start:stop] = np.maximum(frames - window + 1, start), frames + 1
+        else:
+            width = min(window, stop - start)
+            starts[start:stop] = np.clip(frames - width // 2, start, stop - width)
+            stops[start:stop] = starts[start:stop] + width
+    own = slice(span[0] - low, span[1] - low)
+    return starts[own] + low, stops[own] + low
+
+
+def sample_spans(n_frames: int, run: int, most: int) -> list[Span]:
+    """Spans of consecutive frames, evenly spread, all frames where they are few: what a sample is taken from.
+
+    Examples
+    --------
+    >>> sample_spans(10, 4, 100), sample_spans(100, 4, 8)
+    ([(0, 4), (4, 8), (8, 10)], [(0, 4), (96, 100)])
+    """
+    if n_frames <= most:
+        return blocks(n_frames, run)
+    count = max(most // run, 1)
+    firsts = np.linspace(0, n_frames - run, count).astype(int).tolist() if count > 1 else [(n_frames - run) // 2]
+    return [(first, first + run) for first in firsts]
+
+
 def landmark_spans(n_frames: int, n_features: int) -> list[Span]:
     """Spans of frames that stream past the landmarks.
 

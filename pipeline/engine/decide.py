@@ -8,34 +8,47 @@ from manifold_observer.tasks.engine.moments import Axes, Moments, span_axes
 from manifold_observer.tasks.engine.probe import Probe
 from manifold_observer.tasks.engine.slab import Metric
 
+from ..graph.compute import Progress, silent
 from .blocks import Table, fastest, probe, pseudo_inverse
 from .config import EmbedConfig
+from .shrink import Shrunk, leading, shrink
 
 # Single precision must be this much finer than the scale of the kernel.
 _FLOAT32_SHARE = 2e-5
 
 
-def choose_axes(rows: Table, total: Moments) -> Axes:
-    """Axes of the distances: what the frames span.
+def choose_metric(
+    rows: Table, total: Moments, window: int, config: EmbedConfig, progress: Progress = silent
+) -> tuple[Metric, Axes, Shrunk | None]:
+    """Axes of the distances, and how local covariances are inverted in them; it computes where they are shrunk.
 
-    Given covariances may reach beyond it: their inverses must be taken in all features.
+    The axes are the leading ones, or all that the frames span. Given covariances may reach beyond it: their inverses
+    must be taken in all features.
     """
-    return Axes(total.mean, None) if rows.covariance is not None else span_axes(total)
+    inverse = pseudo_inverse(config, total)
+    if rows.covariance is not None:
+        return Metric(window, inverse), Axes(total.mean, None), None
+    if config.axes is None and config.shrinkage == "none":
+        axes = span_axes(total)
+        return Metric(window, inverse), axes._replace(conditioning=rows.conditioning), None
+    turned = leading(rows, total, config.axes or rows.n_features)
+    if config.shrinkage == "none":
+        return Metric(window, inverse), turned.axes, None
+    shrunk = shrink(rows, turned, window, config, progress)
+    return Metric(window, inverse, shrunk.how), turned.axes, shrunk
 
 
 def choose_form(
-    rows: Table, total: Moments, window: int, config: EmbedConfig, earlier: dict[str, Any] | None = None
-) -> tuple[Metric, Axes, dict[str, Any]]:
-    """Metric and axes, and the form and precision that a probe chooses; it computes one task.
+    rows: Table, metric: Metric, axes: Axes, config: EmbedConfig, earlier: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Form and precision that a probe chooses; it computes one task.
 
     Parameters
     ----------
     rows
         Frames.
-    total
-        Their moments.
-    window
-        Frames of a window, 0 where covariances are given.
+    metric, axes
+        As :func:`choose_metric` chose them.
     config
         Options.
     earlier
@@ -43,20 +56,18 @@ def choose_form(
 
     Returns
     -------
-    Metric, axes, and the choice: ``form``, ``precision``, ``float32_error``, ``axes``.
+    The choice: ``form``, ``precision``, ``float32_error``, ``axes``.
     """
-    metric, axes = Metric(window, pseudo_inverse(config, total)), choose_axes(rows, total)
     if earlier:
-        return metric, axes, earlier
+        return earlier
     found = probe(rows, metric, axes, config.form)
     form = fastest(found.seconds)
-    choice = {
+    return {
         "form": form,
         "precision": _precision(found, form, config),
         "float32_error": found.float32_error[form],
         "axes": axes.width,
     }
-    return metric, axes, choice
 
 
 def _precision(found: Probe, form: str, config: EmbedConfig) -> str:
