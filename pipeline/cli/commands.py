@@ -38,14 +38,23 @@ _Command = Callable[..., Any]
 @click.option("--debug", is_flag=True, help="Show the whole traceback of an error.")
 @click.pass_context
 def cli(context: click.Context, debug: bool) -> None:
-    """Find the hidden state that moved underneath a long recording."""
+    """Estimate the hidden state behind long recordings."""
     context.obj = {"debug": debug}
 
 
-def main() -> None:
-    """Entry point: every error ends in one sentence and a non-zero exit code."""
+def main(words: Sequence[str] | None = None, name: str = "manifold-observer") -> None:
+    """Run the command; every error ends in one sentence and a non-zero exit code.
+
+    Parameters
+    ----------
+    words
+        Arguments; None takes those of the process.
+    name
+        What the command is called, for its help.
+    """
+    words = sys.argv[1:] if words is None else words
     try:
-        _invoke()
+        _invoke(words, name)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.ClickException as error:
@@ -54,19 +63,19 @@ def main() -> None:
     except (KeyboardInterrupt, click.Abort) as asked:
         _fail(_with_notes("interrupted", asked), asked.code if isinstance(asked, Interrupted) else 130)
     except Exception as error:
-        if "--debug" in sys.argv:
+        if "--debug" in words:
             raise
         known = isinstance(error, ValueError | OSError | RuntimeError | TypeError | ImportError | EOFError)
         text = " ".join(str(error).split()) or type(error).__name__
         _fail(_with_notes(text if known else f"{type(error).__name__}: {text} (--debug shows where)", error), 1)
 
 
-def _invoke() -> None:
+def _invoke(words: Sequence[str], name: str) -> None:
     """Run the command. Click's own main takes every EOFError, such as a file that was cut, for an interrupt."""
     if "_MANIFOLD_OBSERVER_COMPLETE" in os.environ:  # a shell asks for completions
         cli.main(standalone_mode=False)
         return
-    with cli.make_context("manifold-observer", sys.argv[1:]) as context:
+    with cli.make_context(name, list(words)) as context:
         cli.invoke(context)
 
 

@@ -420,7 +420,6 @@ def toy_experiment():
 
 @pytest.mark.parametrize("name", ["circle", "all"])
 def test_reproduce__prints_the_table_and_where_it_is(call, tmp_path, monkeypatch, name):
-    pytest.importorskip("matplotlib")
     monkeypatch.setattr("manifold_observer.pipeline.paper.experiments.EXPERIMENTS", {"circle": toy_experiment()})
     code, text, err = call("reproduce", name, tmp_path / "paper", "--quick")
     assert (code, err) == (0, "")

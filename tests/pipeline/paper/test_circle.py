@@ -98,7 +98,6 @@ def test_judge__nearer_is_judged_realisation_by_realisation():
 
 
 def test_draw__pictures_have_labelled_axes_with_units_and_a_legend_outside():
-    pytest.importorskip("matplotlib")
     pictures = CIRCLE.draw(join())
     assert set(pictures) == {"eigenvalues", "settings"}
     for figure in pictures.values():
@@ -110,7 +109,6 @@ def test_draw__pictures_have_labelled_axes_with_units_and_a_legend_outside():
 
 
 def test_draw__points_are_the_means_and_lines_the_truth():
-    pytest.importorskip("matplotlib")
     joined = join()
     (axes,) = CIRCLE.draw(joined)["eigenvalues"].axes
     mean = joined["rate"].sel(alpha=0.0, epsilon_factor=0.16).mean("realisation")

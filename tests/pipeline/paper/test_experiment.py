@@ -161,7 +161,6 @@ def test_sealed__any_flipped_byte_is_seen(tmp_path):
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EROFS])
 @pytest.mark.parametrize("name", ["x2.nc", "toy.nc", "toy-nothing.png", "claims.json", "claims.md"])
 def test_reproduce__a_disk_that_fails_says_how_to_resume(tmp_path, monkeypatch, name, number):
-    pytest.importorskip("matplotlib")
     toy = replace(experiment(), draw=lambda joined: {"nothing": new_figure(1, 1)})
     reproduce({"toy": toy}, tmp_path / "whole")
     made.clear()
@@ -294,7 +293,6 @@ def test_judge__gives_claims_with_numbers(joined, name):
 @pytest.mark.filterwarnings("ignore:calibrate")
 @pytest.mark.parametrize("name", NAMES)
 def test_draw__axes_are_labelled_with_units(joined, name):
-    pytest.importorskip("matplotlib")
     for picture, figure in EXPERIMENTS[name].draw(joined[name]).items():
         assert picture.isidentifier()
         titled = [axes for axes in figure.axes if axes.lines or axes.collections]

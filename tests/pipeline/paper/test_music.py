@@ -29,7 +29,6 @@ def joined(tiny):
 
 @pytest.fixture(scope="module")
 def figures(joined):
-    pytest.importorskip("matplotlib")
     return MUSIC.draw(joined)
 
 
@@ -160,7 +159,6 @@ def test_pictures__time_panels_share_their_width_and_legends_lie_outside(figures
 
 
 def test_experiment__runs_through_the_frame(monkeypatch, tmp_path):
-    pytest.importorskip("matplotlib")
     monkeypatch.delenv(paper_music.RECORDINGS, raising=False)
     monkeypatch.setattr(paper_music, "has_sampler", lambda: False)
     claims = reproduce({"music": MUSIC}, tmp_path / "out", quick=True)["music"]
