@@ -136,8 +136,8 @@ def plan(frames: xr.DataArray, **options: Any) -> Plan:
     Examples
     --------
     >>> walk = np.random.default_rng(0).normal(size=(600, 4)).cumsum(axis=0)
-    >>> forecast = plan(xr.DataArray(walk, dims=("frame", "feature")), n_modes=2)
-    >>> forecast.method, forecast.home, forecast.peak_worker_bytes < 2**30
+    >>> found = plan(xr.DataArray(walk, dims=("frame", "feature")), n_modes=2)
+    >>> found.method, found.home, found.peak_worker_bytes < 2**30
     ('exact', 'local', True)
     """
     covariance = options.pop("covariance", None)

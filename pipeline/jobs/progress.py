@@ -103,21 +103,21 @@ class Stages:
 
 
 @contextmanager
-def pieces_bar(terminal: TextIO) -> Iterator[Callable[[str, int, int], None]]:
-    """Give a progress that shows a bar over equal pieces of work, with the time that is left, on a terminal.
+def works_bar(terminal: TextIO) -> Iterator[Callable[[str, int, int], None]]:
+    """Give a progress that shows a bar over equal units of work, with the time remaining, on a terminal.
 
-    Pieces that were done before are left out of the time.
+    Units that were done before are left out of the time.
 
     Examples
     --------
     >>> import io
-    >>> with pieces_bar(io.StringIO()) as progress:  # no terminal, nothing is shown
-    ...     progress("pieces", 1, 2)
+    >>> with works_bar(io.StringIO()) as progress:  # no terminal, nothing is shown
+    ...     progress("works", 1, 2)
     """
     if not terminal.isatty():
         yield lambda *_: None
         return
-    with click.progressbar(length=1, label="pieces", file=terminal, show_eta=True, show_pos=True) as bar:
+    with click.progressbar(length=1, label="units", file=terminal, show_eta=True, show_pos=True) as bar:
 
         def progress(_: str, done: int, total: int) -> None:
             if bar.pos == 0 and bar.length == 1:

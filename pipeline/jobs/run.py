@@ -178,7 +178,7 @@ def _passes_named(passes: Path) -> Iterator[Path]:
         raise
 
 
-def forecast(recordings: Sequence[Path], config: RunConfig) -> Plan:
+def plan_run(recordings: Sequence[Path], config: RunConfig) -> Plan:
     """Say what the embedding of a run will cost; a few frames are timed.
 
     Parameters
@@ -190,14 +190,14 @@ def forecast(recordings: Sequence[Path], config: RunConfig) -> Plan:
 
     Returns
     -------
-    The forecast.
+    The plan.
 
     Examples
     --------
     >>> import tempfile, numpy as np
     >>> path = Path(tempfile.mkdtemp()) / "walk.npy"
     >>> np.save(path, np.random.default_rng(0).normal(size=(300, 3)).cumsum(axis=0))
-    >>> forecast([path], RunConfig("identity")).n_frames
+    >>> plan_run([path], RunConfig("identity")).n_frames
     300
     """
     check_files(recordings)

@@ -37,7 +37,7 @@ _PATIENCE = 2.0
 
 
 @dataclass(frozen=True)
-class Work:
+class WorkFolder:
     """A work folder that this process holds."""
 
     folder: Path
@@ -90,7 +90,7 @@ class Work:
 
 
 @contextmanager
-def holding(parent: Path, name: str, busy: str) -> Iterator[Work]:
+def holding(parent: Path, name: str, busy: str) -> Iterator[WorkFolder]:
     """Hold a place alone, with a work folder of one's own; what nobody needs of it is removed at the end.
 
     Parameters
@@ -138,9 +138,9 @@ def holding(parent: Path, name: str, busy: str) -> Iterator[Work]:
 
 
 @contextmanager
-def left_behind(parent: Path, name: str, own: Work) -> Iterator[list[Work]]:
-    """Work folders of runs that were killed or failed, newest first, held for the length of a block."""
-    found: list[Work] = []
+def left_behind(parent: Path, name: str, own: WorkFolder) -> Iterator[list[WorkFolder]]:
+    """WorkFolder folders of runs that were killed or failed, newest first, held for the length of a block."""
+    found: list[WorkFolder] = []
     try:
         for path in work_folders(parent, name):
             if path != own.folder and (work := _taken(path)) is not None:
@@ -200,7 +200,7 @@ def is_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
 
 
-def remove(work: Work) -> None:
+def remove(work: WorkFolder) -> None:
     """Remove what is ours in a work folder, and the folder where nothing else lies in it."""
     for name in _OURS:
         path = work.folder / name
@@ -216,7 +216,7 @@ def remove(work: Work) -> None:
             work.folder.rmdir()
 
 
-def _begin(parent: Path, name: str) -> Work:
+def _begin(parent: Path, name: str) -> WorkFolder:
     """Make a work folder that is held from the moment on in which it bears its mark."""
     try:
         for path, its_name in _unmarked(parent, name):
@@ -232,7 +232,7 @@ def _begin(parent: Path, name: str) -> Work:
         ) from None
 
 
-def _made(folder: Path, name: str) -> Work | None:
+def _made(folder: Path, name: str) -> WorkFolder | None:
     """A new work folder; None where the name is taken, or another run has swept it away before it was marked."""
     try:
         folder.mkdir()
@@ -244,7 +244,7 @@ def _made(folder: Path, name: str) -> Work | None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         _write(handle, _mark(folder, name))
         if os.path.samestat(os.fstat(handle), os.stat(folder / _MARK)):
-            return Work(folder, handle)
+            return WorkFolder(folder, handle)
     except (FileNotFoundError, BlockingIOError):
         pass
     except BaseException:
@@ -279,7 +279,7 @@ def _unmake(folder: Path) -> None:
         folder.rmdir()
 
 
-def _is_alone(work: Work, parent: Path, name: str) -> bool:
+def _is_alone(work: WorkFolder, parent: Path, name: str) -> bool:
     """Whether no other run holds the place; of those that start at once, the one with the smallest name stays.
 
     Safe, because each looks for others only after its own folder can be seen: of any two, the later one sees
@@ -308,7 +308,7 @@ def _lives(path: Path) -> bool:
     return False
 
 
-def _taken(path: Path) -> Work | None:
+def _taken(path: Path) -> WorkFolder | None:
     """Hold a work folder that nobody holds; None where somebody does, or has just removed it."""
     handle = _opened(path)
     if handle is None:
@@ -317,7 +317,7 @@ def _taken(path: Path) -> Work | None:
         with suppress(BlockingIOError):  # by one who asks whether it lives, for a moment
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if (path / _MARK).exists():
-                return Work(path, handle)
+                return WorkFolder(path, handle)
             break
         time.sleep(0.01)
     os.close(handle)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..frames.options import as_attributes, check_choice, is_whole
 
@@ -30,6 +34,10 @@ class ObserverConfig:
     """Euler steps a frame; None takes enough to contract."""
     initial: str = "steady"
     """State before a segment: "steady" or "paper"."""
+    rates: str | Sequence[float] | NDArray[np.float64] | None = None
+    """Decay of the modes: "step", "paper", "generator", "calibrated", or numbers per frame; None goes by the gain."""
+    burst_duration: float | None = None
+    """Seconds over which burst covariances were measured, for the rates "generator"."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
@@ -41,6 +49,12 @@ class ObserverConfig:
         check_choice("observe", "gain", self.gain, GAINS)
         check_choice("observe", "step", self.step, STEPS)
         check_choice("observe", "initial", self.initial, INITIALS)
+        if isinstance(self.rates, str) and self.rates not in RATES:
+            raise ValueError(
+                f"observe: rates must be one of {', '.join(map(repr, RATES))}, or numbers; got {self.rates!r}."
+            )
+        if self.rates is not None and not isinstance(self.rates, str):
+            object.__setattr__(self, "rates", _numbers(self.rates))  # arrays cannot be compared as options are
         if self.substeps is not None and (self.step != "euler" or not is_whole(self.substeps, 1)):
             raise ValueError(
                 f"observe: substeps must be at least 1 and goes with step='euler'; got {self.substeps} "
@@ -52,7 +66,26 @@ class ObserverConfig:
         """Whether the gain comes from a Riccati equation, and not from gamma."""
         return self.gain in OPTIMAL_GAINS
 
+    @property
+    def named_rates(self) -> str | tuple[float, ...]:
+        """The rates that were asked for, or else those that go with the gain."""
+        return USUAL_RATES[self.gain] if self.rates is None else self.rates  # type: ignore[return-value]
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the dynamics come from the embedded frames."""
+        return self.named_rates == "calibrated"
+
     def attrs(self) -> dict[str, int | float | str]:
         """Settings as attributes that every file format can hold."""
-        values = asdict(self)
-        return as_attributes({name: value for name, value in values.items() if not (self.optimal and name == "gamma")})
+        # The rates in use are stored beside these, as numbers.
+        unused = {"rates", "burst_duration"} | ({"gamma"} if self.optimal else set())
+        return as_attributes({name: value for name, value in asdict(self).items() if name not in unused})
+
+
+def _numbers(rates: Sequence[float] | NDArray[np.float64]) -> tuple[float, ...]:
+    """Rates as plain numbers."""
+    given = np.asarray(rates, np.float64)
+    if given.ndim != 1:
+        raise ValueError(f"observe: rates must be a name, or numbers per frame, one a mode; got {rates!r}.")
+    return tuple(given.tolist())

@@ -123,11 +123,40 @@ def observe(
     >>> observe(toy, frames, gamma=0.5, gain="unit").state.values.ravel()
     array([0.  , 0.5 , 0.75])
     """
-    config = ObserverConfig(gamma, gain, step, substeps, initial)
+    config = ObserverConfig(
+        gamma, gain, step, rates=rates, initial=initial, substeps=substeps, burst_duration=burst_duration
+    )
     frames = checked(embedding, frames)
-    chosen = choose_filter(embedding, frames, config, rates, burst_duration)
+    starts = restarts(segment_of(frames))
+    if carry is not None:
+        starts[0] = _gap_after(carry, frames)
+    return scan(embedding, frames, config, starts, carry)
+
+
+def scan(
+    embedding: xr.Dataset,
+    frames: xr.DataArray,
+    config: ObserverConfig,
+    starts: NDArray[np.bool_],
+    carry: xr.DataArray | None,
+) -> xr.Dataset:
+    """Run the observer over frames that start anew where the caller says.
+
+    Parameters
+    ----------
+    embedding, frames, carry
+        As for :func:`observe`.
+    config
+        Which filter.
+    starts
+        True where the recursion starts anew, shape (n,). It starts from the carry where the first is False.
+
+    Returns
+    -------
+    As :func:`observe`.
+    """
+    chosen = choose_filter(embedding, frames, config)
     n_modes = len(chosen.decay)
-    starts = _restarts(frames, carry)
     before = starts_before(embedding, frames, starts, config)
     scanned = scan_chunks(embedding, frames, starts, before, _carry(carry, n_modes), chosen.filter)
     states = joined(scanned.parts, scanned.lengths, n_modes)
@@ -147,14 +176,6 @@ def checked(embedding: xr.Dataset, frames: xr.DataArray) -> xr.DataArray:
         raise ValueError(f"observe: frames must have dims (frame, feature); got {frames.dims}.")
     check_features("observe: frames", embedding, frames)
     return frames.transpose("frame", "feature")
-
-
-def _restarts(frames: xr.DataArray, carry: xr.DataArray | None) -> NDArray[np.bool_]:
-    """Where the recursion starts anew."""
-    starts = restarts(segment_of(frames))
-    if carry is not None:
-        starts[0] = _gap_after(carry, frames)
-    return starts
 
 
 def _gap_after(carry: xr.DataArray, frames: xr.DataArray) -> bool:

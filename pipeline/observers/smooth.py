@@ -84,11 +84,13 @@ def smooth(
     >>> bool(np.allclose(result.state[199], result.state[201])), bool(result.state_std[200] < result.state_std[-1])
     (True, True)
     """
-    config = ObserverConfig(gain=gain, step=step, substeps=substeps, initial=initial)
+    config = ObserverConfig(
+        gain=gain, step=step, rates=rates, initial=initial, substeps=substeps, burst_duration=burst_duration
+    )
     frames = checked(embedding, frames)
     if not config.optimal:
         raise ValueError(f"smooth: gain must be 'kalman' or 'dmk'; got {gain!r}.")
-    chosen = choose_filter(embedding, frames, config, rates, burst_duration)
+    chosen = choose_filter(embedding, frames, config)
     if chosen.model is None or chosen.steady is None:
         raise AssertionError(f"an optimal gain without a model: {config}")
     segment, n_modes = segment_of(frames), len(chosen.decay)

@@ -18,7 +18,7 @@ from ..embedding.embed import embed
 from ..observers.calibrate import calibrate
 from ..observers.observe import observe
 from ..observers.smooth import smooth
-from .experiment import Claim, Experiment, Piece
+from .experiment import Claim, Experiment, Work
 from .pictures import COLOURS, MARKERS, grid, label, legend_below, new_figure
 from .sphere import ANGLES, GAMMA, N_MODES, SAMPLES, simulate
 
@@ -89,10 +89,10 @@ def _tica(frames: xr.DataArray) -> xr.DataArray:
     return xr.DataArray(np.asarray(model.transform(values), np.float64), dims=("frame", "mode"))
 
 
-def _pieces(quick: bool) -> list[Piece]:
+def _works(quick: bool) -> list[Work]:
     rates, seeds = (_RATES[::4], range(1, 6)) if quick else (_RATES, range(1, 51))
     return [
-        Piece(f"c{rate}-seed{seed:02d}", drift_realisation, {"seed": seed, "drift_rate": rate})
+        Work(f"c{rate}-seed{seed:02d}", drift_realisation, {"seed": seed, "drift_rate": rate})
         for rate in rates
         for seed in seeds
     ]
@@ -256,4 +256,4 @@ def _beyond_the_paper(joined: xr.Dataset) -> list[Claim]:
     return claims
 
 
-DRIFT = Experiment(_pieces, _join, _draw, _judge)
+DRIFT = Experiment(_works, _join, _draw, _judge)

@@ -1,4 +1,4 @@
-"""Forecasts: bounds that hold, the same refusal as embed's, and reasons."""
+"""Plans: bounds that hold, the same refusal as embed's, and reasons."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ import xarray as xr
 from distributed import Client, LocalCluster
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline.embedding import plan as forecast
+from manifold_observer.pipeline.embedding import plan as planning
 from manifold_observer.pipeline.engine import memory
 from manifold_observer.pipeline.engine.config import EmbedConfig
 from manifold_observer.pipeline.frames import runs
@@ -26,7 +26,7 @@ def there(monkeypatch):
     """Say what workers there are."""
 
     def say(number, limit):
-        for module in (memory, forecast):
+        for module in (memory, planning):
             monkeypatch.setattr(module, "workers", lambda: Workers(number, limit))
 
     return say
@@ -133,7 +133,7 @@ def test_choose__table(there, n, number, size, options, method, home):
 @pytest.mark.usefixtures("in_this_thread")
 def test_plan__says_why(there, monkeypatch, n, options, reasons):
     there(2, 4 * GIB)
-    monkeypatch.setattr(forecast, "_SAMPLE_FRAMES", 300)
+    monkeypatch.setattr(planning, "_SAMPLE_FRAMES", 300)
     # frames that are never looked at beyond the sample
     frames = FRAMES.isel(frame=np.arange(n) % N).chunk(frame=300)
     found = mo.plan(frames, precision="float32", form="quadratic", **options)
@@ -167,28 +167,28 @@ def test_plan__refuses_what_does_not_fit_and_so_does_embed(there, number, limit,
 
 def test_what_fits__names_recomputed_tiles_where_those_fit(there):
     options = 20_000, 8, {"form": "quadratic", "precision": "float32"}
-    shape = forecast._shape(20_000, 8, "quadratic", "float32", EmbedConfig(), 21)
+    shape = planning._shape(20_000, 8, "quadratic", "float32", EmbedConfig(), 21)
     bounds = [memory.exact_memory(shape, home, 8, 2).worker for home in ("recomputed", "resident")]
     assert bounds[0] < bounds[1]
     there(2, 2**30)
     limit = sum(bounds) // 2
     there(2, limit)
     with pytest.raises(ValueError, match=r"resident tiles must fit|home='recomputed' would fit"):
-        forecast.require_memory(*options, EmbedConfig(home="resident"), 21)
+        planning.require_memory(*options, EmbedConfig(home="resident"), 21)
     there(1000, limit)  # all tiles fit into half of the memory, one worker's blocks do
-    forecast.require_memory(*options, EmbedConfig(home="resident"), 21)
+    planning.require_memory(*options, EmbedConfig(home="resident"), 21)
     there(2, bounds[0])
-    forecast.require_memory(*options, EmbedConfig(home="recomputed"), 21)
+    planning.require_memory(*options, EmbedConfig(home="recomputed"), 21)
     there(2, bounds[0] - 1)
     with pytest.raises(ValueError, match="peak memory of a worker must be at most its limit"):
-        forecast.require_memory(*options, EmbedConfig(home="recomputed"), 21)
+        planning.require_memory(*options, EmbedConfig(home="recomputed"), 21)
 
 
 def test_what_fits__names_landmarks_that_fit(there):
     there(2, 2**30)
     config = EmbedConfig(method="landmarks", landmarks=20_000)
     with pytest.raises(ValueError, match=r"method='landmarks' with landmarks=2000 would fit"):
-        forecast.require_memory(200_000, 4, {"form": "quadratic", "precision": "float32"}, config, 21)
+        planning.require_memory(200_000, 4, {"form": "quadratic", "precision": "float32"}, config, 21)
 
 
 def test_landmark_memory__does_not_grow_with_the_frames():
@@ -298,6 +298,6 @@ def test_plan__refuses_features_that_do_not_fit(monkeypatch):
 
 
 def test_seconds__landmarks_in_the_window_form_cost_more_a_pair_the_farther_they_are_apart():
-    ratios = [forecast._apart(shape(n, "window", p=128), 2000) for n in (2_000, 20_000, 40_000, 10**6)]
+    ratios = [planning._apart(shape(n, "window", p=128), 2000) for n in (2_000, 20_000, 40_000, 10**6)]
     assert 1 <= ratios[0] < ratios[1] == ratios[2] == ratios[3] < 2
-    assert forecast._apart(shape(10**6, "factor"), 2000) == 1
+    assert planning._apart(shape(10**6, "factor"), 2000) == 1
