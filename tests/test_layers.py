@@ -30,7 +30,7 @@ ARROWS = {
         "frames": {"graph", "files"},
         "engine": {"graph", "frames"},
         "embedding": {"graph", "frames", "engine"},
-        "observers": {"graph", "frames"},
+        "observers": {"graph", "frames", "embedding"},
         "comparison": {"graph", "frames", "observers"},
         "jobs": {"graph", "files", "frames", "engine", "embedding", "observers", "comparison"},
         "paper": {"graph", "frames", "engine", "embedding", "observers", "comparison", "jobs"},

@@ -18,8 +18,8 @@ from manifold_observer.tasks.observers import observer
 
 from ..engine.blocks import Table, check_moments, table
 from ..engine.checkpoint import Checkpoint, check_checkpoint
-from ..engine.config import EmbedConfig
 from ..engine.condition import choose_conditioning, warn_cut
+from ..engine.config import EmbedConfig
 from ..engine.decide import choose_form, choose_metric
 from ..engine.eigensolve import modes_to_keep, warn_frozen
 from ..engine.exact import Found, Problem, exactly, through_landmarks
@@ -248,7 +248,7 @@ def _embed(
         lifted, principal = found.lift[:, :n_modes], None
     else:
         lifted, principal = _lift(rows, axes, psi, 0 if shrunk is None else _PRINCIPAL, progress)
-    numbers = _numbers(found, n_modes, psi, lifted, total)
+    numbers = _numbers(found, n_modes, psi, lifted[:, :n_modes], total)
     variables, attrs = kept_conditioning(rows.conditioning)
     numbers = numbers.assign(variables).assign_attrs(
         config.attrs() | choice | found.attrs | attrs | {"condition_why": conditioned.why}
@@ -256,17 +256,19 @@ def _embed(
     if shrunk is not None and principal is not None and axes.basis is not None:
         if len(shrunk.said):
             warn_unforetold(shrunk.said[shrunk.how.target])
-        numbers = numbers.assign(_metric_variables(axes.basis, shrunk.how.mean, principal)).assign_attrs(shrunk.attrs())
+        numbers = numbers.assign(_metric_variables(axes.basis, shrunk.how.mean, principal, lifted[:, n_modes:]))
+        numbers = numbers.assign_attrs(shrunk.attrs())
         _warn_cut(numbers, rows, axes, total, frames)
     return numbers.assign_attrs(version=version("manifold-observer"))
 
 
-def _metric_variables(basis: Floats, mean: Floats, principal: Floats) -> dict[str, Any]:
+def _metric_variables(basis: Floats, mean: Floats, principal: Floats, lifted: Floats) -> dict[str, Any]:
     """What new frames need to be measured as the embedded ones were, and the principal components of these."""
     return {
         "axes": (("feature", "axis"), basis),
         "mean_covariance": (("axis", "axis_1"), mean),
         "principal": (("frame", "component"), principal),
+        "principal_lift": (("feature", "component"), lifted),
     }
 
 
@@ -339,7 +341,7 @@ def _check_modes(config: EmbedConfig, n: int) -> None:
 
 
 def _lift(rows: Table, axes: Axes, psi: Floats, n_principal: int, progress: Progress) -> tuple[Floats, Floats]:
-    """Mean of centred features times coordinates over all frames, and their leading principal components (N, k)."""
+    """Mean of centred features times coordinates and principal components (p, m + k), and these components (N, k)."""
     basis = np.zeros((rows.n_features, 0)) if axes.basis is None else axes.basis[:, :n_principal]
     spans = blocks(rows.n_frames, max(1, ROWS_BYTES // (8 * rows.n_features)))
     parts = [task(_lift_sum, rows_of(rows.data, span), axes, psi[span[0] : span[1]], basis) for span in spans]
@@ -351,7 +353,8 @@ def _lift(rows: Table, axes: Axes, psi: Floats, n_principal: int, progress: Prog
 def _lift_sum(frames: NDArray[Any], axes: Axes, psi: Floats, basis: Floats) -> tuple[Floats, Floats]:
     """One block's share of the lift, and its principal components: by rows, the same bits in any block."""
     values = axes.condition(np.asarray(frames, np.float64))
-    return diffusion.lift_sum(values, axes.mean, psi), observer.project(values, axes.mean, basis.T)
+    principal = observer.project(values, axes.mean, basis.T)
+    return diffusion.lift_sum(values, axes.mean, np.hstack([psi, principal])), principal
 
 
 def _label(solved: xr.Dataset, frames: xr.DataArray, covariance: xr.DataArray | None) -> xr.Dataset:

@@ -14,8 +14,8 @@ from manifold_observer.tasks.engine import extension, forms
 from manifold_observer.tasks.engine.covariance import DegenerateCovarianceError
 from manifold_observer.tasks.engine.extension import Extended
 from manifold_observer.tasks.engine.moments import Axes
-from manifold_observer.tasks.engine.shrinkage import Shrinkage
 from manifold_observer.tasks.engine.protocols import Block
+from manifold_observer.tasks.engine.shrinkage import Shrinkage
 from manifold_observer.tasks.engine.slab import Metric
 
 from ..engine.blocks import (
@@ -256,7 +256,9 @@ def reference_numbers(embedding: xr.Dataset) -> NDArray[np.int64]:
     return np.arange(embedding.sizes["frame"])
 
 
-def references(embedding: xr.Dataset, numbers: NDArray[np.int64], progress: Progress) -> References:
+def references(
+    embedding: xr.Dataset, numbers: NDArray[np.int64], progress: Progress, windows: str | None = None
+) -> References:
     """Blocks of the references, as the embedding made them but in all features."""
     attrs = embedding.attrs
     rank = attrs["rank"]
@@ -266,7 +268,7 @@ def references(embedding: xr.Dataset, numbers: NDArray[np.int64], progress: Prog
         tolerance=float(attrs["tolerance"]),
         regularization=float(attrs["regularization"]),
     )
-    windows = windows_of(embedding)
+    windows = windows or windows_of(embedding)
     rows = table(*_embedded(embedding), config.window, windows)._replace(conditioning=conditioning_of(embedding))
     rows, total = check_moments(rows, progress)
     window = 0 if rows.covariance is not None else config.window

@@ -17,9 +17,9 @@ from manifold_observer.tasks.engine.panel import DIAGONAL_FRAMES
 from manifold_observer.tasks.engine.slab import Metric
 
 from ..engine.blocks import Part, check_moments, degenerate, part_of, slab_of, table
+from ..engine.condition import choose_conditioning
 from ..engine.config import EmbedConfig
 from ..engine.cuts import landmark_spans, panels, tile_size
-from ..engine.condition import choose_conditioning
 from ..engine.decide import choose_form, choose_metric
 from ..engine.eigensolve import WIDTH, wanted_modes
 from ..engine.exact import TOLERANCES

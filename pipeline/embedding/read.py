@@ -17,7 +17,7 @@ from manifold_observer.tasks.observers import observer
 
 from ..engine.cuts import shrinking_windows
 from ..frames.labels import segment_of
-from ..graph.compute import compute, one_blas_thread, task
+from ..graph.compute import compute, one_blas_thread, silent, task
 from ..graph.slabs import rows_of
 from ..graph.spans import Span, blocks
 from .extend import References, axes_of, reference_numbers, references
@@ -32,7 +32,7 @@ _COMPARED = 5
 
 
 class Read(NamedTuple):
-    """Coordinates beside principal components (n, m), and whether a frame is new and far from all embedded ones (n,)."""
+    """Coordinates beside principal components (n, m), and whether a frame is new and far from all others (n,)."""
 
     values: Floats
     far: NDArray[np.bool_]
@@ -64,8 +64,8 @@ def read(embedding: xr.Dataset, frames: xr.DataArray, number: Integers, past: Fl
     n, columns = len(number), embedding.sizes["mode"] + embedding.sizes["component"]
     found = Read(np.empty((n, columns)), np.zeros(n, bool))
     known = number >= 0
-    for name, place in (("coordinate", slice(embedding.sizes["mode"])), ("principal", slice(embedding.sizes["mode"], None))):
-        found.values[known, place] = embedding[name].values[number[known]]
+    ours = np.hstack([embedding[name].values for name in ("coordinate", "principal")])
+    found.values[known] = ours[number[known]]
     if not known.all():
         with one_blas_thread():
             _read_new(embedding, frames, ~known, past, found)
@@ -120,7 +120,7 @@ def _by_time(embedding: xr.Dataset, frames: xr.DataArray) -> Integers:
 def _read_new(embedding: xr.Dataset, frames: xr.DataArray, new: NDArray[np.bool_], past: Floats, found: Read) -> None:
     """Fill in new frames, span by span, each against every block of references."""
     numbers = reference_numbers(embedding)
-    known = references(embedding, numbers)
+    known = references(embedding, numbers, silent, "causal")
     epsilon, divisors = float(embedding["epsilon"]), _divisors(embedding)
     below = extension.far_below(embedding["degree"].values, numbers)
     factor = embedding.sizes["frame"] / len(numbers)
@@ -138,8 +138,9 @@ def _read_new(embedding: xr.Dataset, frames: xr.DataArray, new: NDArray[np.bool_
 def _divisors(embedding: xr.Dataset) -> Floats:
     r"""What means over references are divided by, a mode.
 
-    A mean without the frame's own share is nearer to 0 than the coordinate: one slope a mode, over the embedded frames,
-    brings it back. Its own share of a row sum q is 1, so that the mean without it is :math:`(\mu q - 1) \psi / (q - 1)`.
+    A mean without the frame's own share is nearer to 0 than the coordinate: one slope a mode, over the embedded
+    frames, brings it back. Its own share of a row sum q is 1; the mean without it is
+    :math:`(\mu q - 1) \psi / (q - 1)`.
     """
     mu = np.asarray(embedding["eigenvalue"].values)
     if "landmark" in embedding.variables or float(embedding.attrs["alpha"]) != 0:
@@ -197,7 +198,8 @@ def _shares(slab: Slab, metric: Metric, form: str, precision: str, reference: An
     parts, n = [], len(slab.rows)
     for first in range(0, n, _TOGETHER):
         own = np.minimum(np.arange(first, first + _TOGETHER), n - 1)
-        some = Slab(slab.frames, slab.rows[own], slab.starts[own], None, None if slab.widths is None else slab.widths[own])
+        widths = None if slab.widths is None else slab.widths[own]
+        some = Slab(slab.frames, slab.rows[own], slab.starts[own], None, widths)
         with np.errstate(over="ignore", invalid="ignore"):
             block = forms.build_block(some, metric, form, precision)
         parts.append(extension.shares(block, reference, epsilon, None, one_sided=False)[: n - first])

@@ -62,9 +62,7 @@ class Table(NamedTuple):
         return int(self.data.shape[1])
 
 
-def table(
-    frames: xr.DataArray, covariance: xr.DataArray | None, window: int, windows: str = "whole"
-) -> Table:
+def table(frames: xr.DataArray, covariance: xr.DataArray | None, window: int, windows: str = "whole") -> Table:
     """Check frames (and given covariances) from their metadata, and lay them out for the stages.
 
     Parameters

@@ -54,19 +54,25 @@ def choose_conditioning(rows: Table, kind: str, condition: str, progress: Progre
     The conditioning and a sentence.
     """
     ones = np.ones(rows.n_features)
+    named = {"root": "square root, as asked for", "log": "logarithm, as asked for"}
+    if condition in named:
+        floor = _floor(rows) if condition == "log" else 0.0
+        return Choice(Conditioning(condition, floor, ones), named[condition])
     if condition == "none" or rows.covariance is not None:
         return Choice(None, "features are taken as they are")
-    if condition == "root":
-        return Choice(Conditioning("root", 0.0, ones), "square root, as asked for")
-    if condition == "log":
-        return Choice(Conditioning("log", _floor(rows), ones), "logarithm, as asked for")
-    if condition == "auto" and kind in _ROOTED:
+    return _by_kind(rows, kind if condition == "auto" else "sensors", progress)
+
+
+def _by_kind(rows: Table, kind: str, progress: Progress) -> Choice:
+    """By the kind of features, and by their values where it says nothing."""
+    ones = np.ones(rows.n_features)
+    if kind in _ROOTED:
         return Choice(Conditioning("root", 0.0, ones), f"square root: {_ROOTED[kind]}")
-    if condition == "auto" and kind == "log_rms":
+    if kind == "log_rms":
         return Choice(None, "features are taken as they are: they are logarithms already")
     _, total = check_moments(rows, progress)
     variance = total.squares / total.n
-    if condition == "auto" and tasks.are_counts(_look(rows, progress), total.mean, variance):
+    if kind != "sensors" and tasks.are_counts(_look(rows, progress), total.mean, variance):
         return Choice(Conditioning("root", 0.0, ones), "square root: counts vary more where they are larger")
     deviation = np.sqrt(np.where(variance > 1e-28 * np.square(total.mean), variance, 1.0))
     return Choice(Conditioning("none", 0.0, deviation), "every sensor is divided by its standard deviation")

@@ -109,7 +109,7 @@ def shrink(rows: Table, turned: Turned, window: int, config: EmbedConfig, progre
 
 def warn_unforetold(said: Foretold) -> None:
     """Say where the coordinates hold no more of the future than chance."""
-    if 0 < said.by_chance and said.share <= said.by_chance:
+    if said.by_chance > 0 and said.share <= said.by_chance:
         warn(
             f"embed: the coordinates foretell {said.share:.1%} of the features a few frames later, and of frames in "
             f"random order up to {said.by_chance:.1%}: nothing that lasts from frame to frame was found. Take other "
@@ -117,9 +117,7 @@ def warn_unforetold(said: Foretold) -> None:
         )
 
 
-def _intensity(
-    name: str, spreads: list[Spread], mean: Floats, axes: Axes, parts: list[Part], window: int
-) -> float:
+def _intensity(name: str, spreads: list[Spread], mean: Floats, axes: Axes, parts: list[Part], window: int) -> float:
     """Median intensity over the sampled windows."""
     errors = np.concatenate([one.spreads for one in spreads])
     if name == "identity":

@@ -146,9 +146,7 @@ def scan_bank(
     return parts, state
 
 
-def _block(
-    values: Floats, anew: Booleans, carry: Floats, poles: Floats, mixture: Mixture
-) -> tuple[Floats, Floats]:
+def _block(values: Floats, anew: Booleans, carry: Floats, poles: Floats, mixture: Mixture) -> tuple[Floats, Floats]:
     """One chunk."""
     bank, carry = tasks.scan(values, anew, carry, poles)
     return mixture.states(bank), carry

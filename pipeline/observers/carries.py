@@ -10,9 +10,9 @@ import numpy as np
 import xarray as xr
 from dask.delayed import Delayed
 
+from ..frames.join import seconds_between
 from ..frames.labels import frame_labels, frame_period
 from ..frames.recording import GAP_PERIODS
-from ..frames.join import seconds_between
 
 
 class Seam(NamedTuple):

@@ -19,6 +19,8 @@ from .bank import BRIDGED, Readings, in_deviations, learn_bank, reading_names, s
 from .carries import Seam, carry_attrs, joined, seam
 
 Floats = NDArray[np.float64]
+# Share of far frames above which a recording is said to be unlike the embedded one.
+_MANY_FAR = 0.05
 
 
 class Carried(NamedTuple):
@@ -26,6 +28,11 @@ class Carried(NamedTuple):
 
     bank: Floats
     past: Floats
+
+
+def reads_coordinates(embedding: xr.Dataset) -> bool:
+    """Whether an embedding holds what coordinates of embedded and new frames are read with."""
+    return all(name in embedding for name in ("principal", "mean_covariance", "coordinate"))
 
 
 def observe_coordinates(embedding: xr.Dataset, frames: xr.DataArray, carry: xr.DataArray | None) -> xr.Dataset:
@@ -155,8 +162,8 @@ def _labelled(embedding: xr.Dataset, frames: xr.DataArray, states: da.Array, fou
 
 
 def _warn_far(found: Read) -> None:
-    """New frames unlike all embedded ones are worth a word."""
-    if found.far.any():
+    """Many new frames unlike all embedded ones are worth a word; a few are in every recording."""
+    if np.count_nonzero(found.far) > _MANY_FAR * len(found.far):
         warn(
             f"observe: {np.count_nonzero(found.far)} of {len(found.far)} frames are far from all embedded ones (the "
             f"first is frame {np.argmax(found.far)}): their coordinates are extrapolated. Embed such frames too, or "
@@ -167,5 +174,3 @@ def _warn_far(found: Read) -> None:
 def _times(frames: xr.DataArray) -> Floats | None:
     """Times of the frames, where they are known."""
     return np.asarray(frames["time"].values) if "time" in frames.coords else None
-
-

@@ -96,6 +96,11 @@ class Conditioning(NamedTuple):
         return np.exp(values) if self.transform == "log" else values
 
 
+def conditioned(frames: Floats, conditioning: Conditioning | None) -> Floats:
+    """Conditioned features of a block; the features themselves where there is no conditioning."""
+    return frames if conditioning is None else conditioning.forward(frames)
+
+
 class NegativeError(ValueError):
     """A square root of negative features was wanted; ``least`` is the smallest of them."""
 

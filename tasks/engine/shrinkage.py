@@ -24,11 +24,11 @@ _TINY = 1e-300
 
 
 class Shrinkage(NamedTuple):
-    """How local covariances are inverted: intensity, ridge, whole width of a window, mean covariance (p, p), target.
+    r"""How local covariances are inverted: intensity, ridge, whole width of a window, mean covariance (p, p), target.
 
     The ``target`` is ``"pooled"``, or ``"identity"``: the multiple of it with the trace of the window's own covariance.
     A window of k frames that is not whole, at the start of a recording or in a short segment, borrows what it lacks
-    from the mean: :math:`S = ((k - 1) S_k + (w - k) \\bar S) / (w - 1)`.
+    from the mean: :math:`S = ((k - 1) S_k + (w - k) \bar S) / (w - 1)`.
     """
 
     intensity: float
