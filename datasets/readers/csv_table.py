@@ -35,7 +35,7 @@ from .contract import (
 )
 from .digits import THOUSANDS, number
 from .table_cells import SET_CLOCK_ASIDE, Rows, TableOptions, read_rows
-from .table_layout import READER, Layout, read_layout, table_rows
+from .table_layout import READER, Layout, first_row, read_layout
 
 _BLOCK_ROWS = 4096
 
@@ -265,11 +265,11 @@ def _position(path: str, layout: Layout, label: str, option: str) -> int:
 
 def _clock(path: str, layout: Layout, options: TableOptions, column: int) -> Clock:
     """Tell from the first row how the clock is written."""
-    _, cells = next(table_rows(path, layout), (0, [""] * layout.n_cells))
+    cell = first_row(path, layout)[column]
     label = layout.labels[column]
     unit = options.time_unit or clock_unit(label) or "s"
     read = functools.partial(number, decimal=layout.decimal, thousands=layout.thousands)
-    return clock_of(cells[column], read, label=label, unit=unit, time_format=options.time_format)
+    return clock_of(cell, read, label=label, unit=unit, time_format=options.time_format)
 
 
 def _check_marks(decimal: str | None, thousands: str | None) -> None:
