@@ -18,6 +18,8 @@ import xarray as xr
 from xarray.backends import BackendArray, BackendEntrypoint
 from xarray.core import indexing
 
+from manifold_observer.datasets.regular import uniform_time
+
 from .containers import check_caf, check_mp3, check_ogg, last_pages
 from .contract import (
     CHUNK_BYTES,
@@ -26,7 +28,6 @@ from .contract import (
     local_file,
     recording_dataset,
     refusal,
-    uniform_time,
 )
 from .sniff import CAF, SOUNDS, UNKNOWN, WAVES, describe, looks_crlf_mangled
 from .wave_header import check_wave

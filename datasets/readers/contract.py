@@ -14,7 +14,6 @@ import numpy as np
 import xarray as xr
 from xarray.backends import BackendArray
 from xarray.core import indexing
-from xarray.indexes import RangeIndex
 
 CHUNK_BYTES = 8_000_000
 # Up to so many channels any number of samples is believed, and up to so many times the number of samples.
@@ -181,31 +180,6 @@ def check_sampling_rate(reader: str, sampling_rate: float | None) -> None:
             f"{reader}: sampling_rate must be a positive number of Hz; got {sampling_rate!r}. "
             "For example sampling_rate=250.0."
         )
-
-
-def uniform_time(n_samples: int, sampling_rate: float) -> xr.Coordinates:
-    """Make the time of evenly spaced samples, in s from 0, without storing it.
-
-    Parameters
-    ----------
-    n_samples
-        Number of samples.
-    sampling_rate
-        Samples per second, in Hz.
-
-    Returns
-    -------
-    The lazy coordinate ``time``.
-
-    Examples
-    --------
-    >>> uniform_time(4, 2.0)["time"].values
-    array([0. , 0.5, 1. , 1.5])
-    """
-    index = RangeIndex.linspace(0, n_samples / sampling_rate, n_samples, endpoint=False, dim="time")
-    time = xr.Coordinates.from_xindex(index)
-    time["time"].attrs.update(units="s", long_name="time")
-    return time
 
 
 def lazy_variable(array: BackendArray, dtype: np.dtype[Any], shape: tuple[int, int]) -> xr.Variable:

@@ -14,6 +14,8 @@ import numpy as np
 import xarray as xr
 from xarray.backends import BackendEntrypoint
 
+from manifold_observer.datasets.regular import uniform_time
+
 from .clock import (
     LATEST_SECONDS,
     UNITS,
@@ -31,7 +33,6 @@ from .contract import (
     local_file,
     recording_dataset,
     refusal,
-    uniform_time,
 )
 from .digits import THOUSANDS, number
 from .table_cells import SET_CLOCK_ASIDE, Rows, TableOptions, read_rows

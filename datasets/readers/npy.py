@@ -15,6 +15,8 @@ import xarray as xr
 from xarray.backends import BackendArray, BackendEntrypoint
 from xarray.core import indexing
 
+from manifold_observer.datasets.regular import uniform_time
+
 from .contract import (
     check_channels,
     check_sampling_rate,
@@ -24,7 +26,6 @@ from .contract import (
     local_file,
     recording_dataset,
     refusal,
-    uniform_time,
 )
 from .sniff import NPY, describe
 

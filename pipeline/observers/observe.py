@@ -17,7 +17,7 @@ from manifold_observer.tasks.observers import observer
 from manifold_observer.tasks.observers.observer import Filter
 
 from ..frames.join import seconds_between
-from ..frames.labels import check_features, frame_labels, frame_period, segment_of
+from ..frames.labels import MAKE_FRAMES, check_features, frame_labels, frame_period, in_order, segment_of
 from ..frames.recording import GAP_PERIODS
 from ..frames.segments import restarts
 from ..frames.variables import annotate
@@ -143,10 +143,9 @@ def observe(
 
 def checked(embedding: xr.Dataset, frames: xr.DataArray) -> xr.DataArray:
     """The frames must have the features of the embedding."""
-    if set(frames.dims) != {"frame", "feature"}:
-        raise ValueError(f"observe: frames must have dims (frame, feature); got {frames.dims}.")
+    frames = in_order("observe: frames", frames, ("frame", "feature"), MAKE_FRAMES)
     check_features("observe: frames", embedding, frames)
-    return frames.transpose("frame", "feature")
+    return frames
 
 
 def _restarts(frames: xr.DataArray, carry: xr.DataArray | None) -> NDArray[np.bool_]:
