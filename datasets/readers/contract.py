@@ -67,13 +67,13 @@ def local_file(reader: str, source: Any) -> str:
     --------
     >>> local_file("audio", "missing.wav")
     Traceback (most recent call last):
-    FileNotFoundError: audio: missing.wav must be a local file; there is none of this name. Check the path.
+    FileNotFoundError: audio: missing.wav must be a local file, but does not exist. Check the path.
     """
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"{reader}: the source must be the path of a file; got {type(source).__name__}.")
     if not os.path.exists(source):
         raise FileNotFoundError(
-            f"{reader}: {os.fspath(source)} must be a local file; there is none of this name. Check the path."
+            f"{reader}: {os.fspath(source)} must be a local file, but does not exist. Check the path."
         )
     if os.path.isdir(source):
         raise refusal(reader, os.fspath(source), "be a file", "a directory", "Give one file in it")
@@ -101,11 +101,11 @@ def check_channels(reader: str, path: str, n_channels: int) -> None:
     --------
     >>> check_channels("npy", "a.npy", 10**7)
     Traceback (most recent call last):
-    ValueError: npy: a.npy must have at most 262144 channels; got 10000000. Turn it, if it is (channel, time).
+    ValueError: npy: a.npy must have at most 262144 channels; got 10000000. Transpose it if it is (channel, time).
     """
     if n_channels > _MOST_CHANNELS:
         must = f"have at most {_MOST_CHANNELS} channels"
-        raise refusal(reader, path, must, str(n_channels), "Turn it, if it is (channel, time)")
+        raise refusal(reader, path, must, str(n_channels), "Transpose it if it is (channel, time)")
 
 
 def check_upright(reader: str, path: str, n_samples: int, n_channels: int, remedy: str) -> None:
@@ -160,7 +160,7 @@ def has_suffix(source: Any, suffixes: Iterable[str]) -> bool:
 
 
 def check_sampling_rate(reader: str, sampling_rate: float | None) -> None:
-    """Refuse a sampling rate that is no positive number; None stands for no clock.
+    """Refuse a sampling rate that is not a positive number; None stands for no clock.
 
     Parameters
     ----------

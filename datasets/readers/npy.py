@@ -238,7 +238,7 @@ def _check_size(path: str, header: NpyHeader) -> None:
 
 
 def _table_shape(path: str, shape: tuple[int, ...], channels_first: bool) -> tuple[int, int]:
-    """Find samples and channels, refusing what is no table or has no values."""
+    """Find samples and channels, refusing what is not a table or has no values."""
     if len(shape) not in (1, 2) or 0 in shape:
         raise refusal(
             _READER,

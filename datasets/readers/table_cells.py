@@ -1,4 +1,4 @@
-"""The cells of a table as numbers, read a block of rows at a time; the first that is none is named with its line."""
+"""The cells of a table as numbers, read a block of rows at a time; errors name the line of the first bad cell."""
 
 import functools
 import io
@@ -193,10 +193,10 @@ def _check_doubt(path: str, layout: Layout, marks: Marks) -> None:
         raise refusal(
             READER,
             path,
-            "make clear what its marks mean",
+            "use its decimal mark unambiguously",
             f"{cell!r} in column {layout.labels[min(column, len(layout.labels) - 1)]!r} at line {line}, which may be "
             f"{cell.strip().replace(marks.decimal, '')} or {cell.strip().replace(',', '.')}",
-            f"Say thousands={marks.decimal!r} (decimal mark {other!r}), or decimal={marks.decimal!r}; on the command "
+            f"Give thousands={marks.decimal!r} (decimal mark {other!r}), or decimal={marks.decimal!r}; on the command "
             f"line --thousands {marks.decimal!r} or --decimal {marks.decimal!r}",
         )
 
@@ -229,7 +229,7 @@ def _numbers(
 def _not_a_number(
     path: str, layout: Layout, lines: Sequence[int], block: Sequence[Sequence[str]], columns: Sequence[int]
 ) -> ValueError:
-    """Build the error of the first cell in a block that is no number."""
+    """Build the error of the first cell in a block that is not a number."""
     cells = ((line, column, row[column]) for line, row in zip(lines, block, strict=True) for column in columns)
     line, column, cell = next(
         bad for bad in cells if not is_number(bad[2], decimal=layout.decimal, thousands=layout.thousands)
@@ -237,7 +237,7 @@ def _not_a_number(
     label, mark = layout.labels[column], grouping_mark(cell)
     remedy = f"Leave the column out with drop_columns=[{label!r}], or list the others in channels="
     if mark is not None and layout.thousands is None:
-        remedy = f"Say what groups its digits: thousands={mark!r}, or --thousands {mark!r} on the command line"
+        remedy = f"If the mark groups digits, give thousands={mark!r}, or --thousands {mark!r} on the command line"
     return refusal(
         READER,
         path,
@@ -253,7 +253,7 @@ def _short(cell: str) -> str:
 
 
 def _unreadable_time(path: str, label: str, clock: Clock, line: int, cell: str) -> ValueError:
-    """Build the error of a clock's cell that is no time, or not of the first row's kind."""
+    """Build the error of a clock's cell that is not a time, or not of the first row's kind."""
     kinds = {
         "seconds": "numbers, or ISO date-times, throughout",
         "iso": f"ISO date-times {'with' if clock.has_zone else 'without'} an offset from UTC throughout",

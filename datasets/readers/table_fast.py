@@ -190,7 +190,7 @@ def _has_letters(plain: _Plain, columns: Sequence[int]) -> bool:
 
 
 def _parsed(plain: _Plain, layout: Layout, columns: Sequence[int]) -> pd.DataFrame:
-    """Columns as numbers; raises ``ValueError`` where a cell is no number."""
+    """Columns as numbers; raises ``ValueError`` where a cell is not a number."""
     return pd.read_csv(
         io.BytesIO(plain.text),
         sep=layout.delimiter,

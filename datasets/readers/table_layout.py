@@ -16,7 +16,7 @@ READER = "csv"
 _DELIMITERS = (";", "\t", ",")
 _SAMPLE_BYTES = 2**16
 _SAMPLE_ROWS, _LEAST_ROWS = 100, 3
-# Longer lines are no rows of a table; a row is held as cells, each of some fifty bytes.
+# Longer lines are not rows of a table; a row is held as cells, each of some fifty bytes.
 LONGEST_LINE = 2**22
 # Characters of a block: enough for pandas to be quick, few enough for the memory.
 _FIRST_BLOCK, _BLOCK = 2**16, 2**21
@@ -90,7 +90,7 @@ def read_layout(
     (';', ',', ('time', 'x', 'x_2'))
     """
     if (words := describe(path)) != TEXT and encoding is None:
-        raise refusal(READER, path, "be a text table", words, "Put the table in its place")
+        raise refusal(READER, path, "be a text table", words, "Replace it with the table")
     encoding = encoding or _encoding(path)
     lines = _first_lines(path, encoding)
     try:
@@ -141,7 +141,7 @@ class Lines:
             if len(line) > LONGEST_LINE:
                 must, got = f"have lines of at most {LONGEST_LINE} characters", f"a longer one, line {self.count}"
                 raise refusal(
-                    READER, self.path, must, got, "Is it a table, with one row a sample? Turn it, or export it"
+                    READER, self.path, must, got, "Is it a table with one row per sample? Transpose it, or export it"
                 )
             self.is_cut = not line.endswith(("\n", "\r"))
             yield line
@@ -348,7 +348,7 @@ def _is_value(cell: str, decimal: str) -> bool:
 
 
 def _label(layout: Layout, rows: Sequence[Sequence[str]]) -> Layout:
-    """Give each column a label, its own or ``ch1``, ``ch2``, ...; an empty last column is no column."""
+    """Give each column a label, its own or ``ch1``, ``ch2``, ...; an empty last column is not a column."""
     names = [cell.strip().lstrip("#").strip() for cell in rows[0]] if layout.has_header else [""] * len(rows[0])
     ends_empty = len(names) > 1 and all(not cells[-1].strip() for cells in rows if len(cells) == len(names))
     names = names[: len(names) - ends_empty]

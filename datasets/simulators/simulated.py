@@ -104,7 +104,7 @@ def check_counts(what: str, values: Mapping[str, Any], *, at_least: int) -> None
 
 
 def check_numbers(what: str, values: Mapping[str, float], *, positive: bool) -> None:
-    """Refuse what is not finite, or negative, or zero where that is no good either."""
+    """Refuse what is not finite, or negative, or zero where that is not allowed either."""
     for name, value in values.items():
         if not math.isfinite(value) or value < 0 or (positive and value == 0):
             constraint = "finite and positive" if positive else "finite and not negative"

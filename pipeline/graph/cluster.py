@@ -137,7 +137,7 @@ def _check_answer(address: str) -> None:
                 raise
             time.sleep(_AGAIN_SECONDS)
     if len(said) < _HEADER.size or not 0 < _HEADER.unpack(said)[0] <= _MOST_FRAMES:
-        raise OSError(f"what answers there is not Dask: {said!r}")
+        raise OSError(f"the server there is not a Dask scheduler: {said!r}")
 
 
 def _first_word(scheme: str, where: tuple[str, int], seconds: float) -> bytes:

@@ -103,7 +103,7 @@ def _scheduler(memory_limit: int, loop: Any) -> LocalCluster:
         scheduler_kwargs={"dashboard": False},
         local_directory=_scratch(),
         memory_limit=memory_limit,
-        silence_logs=logging.CRITICAL,  # a failed task is told once, by the command
+        silence_logs=logging.CRITICAL,  # the command reports a failed task once
         loop=loop,
     )
 

@@ -208,7 +208,7 @@ def test_zero_sizes__are_recovered_when_certain(tmp_path, samples, wave_bytes):
 
 
 def test_zero_sizes__are_refused_when_not(tmp_path, wave_bytes):
-    with pytest.raises(ValueError, match="must say how much sound it holds; got 0 bytes claimed where 120000"):
+    with pytest.raises(ValueError, match="must state how much sound it holds; got 0 bytes claimed where 120000"):
         xr.open_dataset(written(tmp_path, with_sizes(wave_bytes, 999, 0)))
 
 

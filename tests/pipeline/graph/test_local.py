@@ -160,7 +160,7 @@ def test_local__a_place_that_somebody_prepared_is_not_taken(tmp_path, trap):
 
 def test_local__a_task_that_kills_its_worker_is_named_in_one_sentence():
     with (
-        pytest.raises(ConnectionError, match="1 worker died over the task die, most likely"),
+        pytest.raises(ConnectionError, match="1 worker died while running the task die, most likely"),
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         connect("local", n_workers=1),
     ):
