@@ -31,8 +31,12 @@ from ..engine.blocks import (
 )
 from ..engine.config import EmbedConfig
 from ..engine.cuts import gather_rows, tile_size
+<<<<<<< HEAD
 from ..frames.conditioning import conditioning_of
 from ..frames.labels import check_features, frame_labels, segment_of
+=======
+from ..frames.labels import check_features, frame_labels, in_order, segment_of
+>>>>>>> h3
 from ..frames.segments import short_segments
 from ..frames.variables import annotate
 from ..graph.compute import Progress, compute, one_blas_thread, persist, silent, task
@@ -186,14 +190,8 @@ def _new_table(embedding: xr.Dataset, frames: xr.DataArray, method: str, covaria
     """Check new frames and their covariances from their metadata; nothing is computed."""
     if method not in METHODS:
         raise ValueError(f"extend: method must be one of {', '.join(map(repr, METHODS))}; got {method!r}.")
-    if set(frames.dims) != {"frame", "feature"}:
-        raise ValueError(
-            f"extend: new_frames must have dims (frame, feature); got {frames.dims}. Make them as the embedded ones."
-        )
-    if frames.dtype.kind not in "iufb":
-        raise TypeError(f"extend: new_frames must hold real numbers; got dtype {frames.dtype}.")
+    frames = in_order("extend: new_frames", frames, ("frame", "feature"), "Make them as the embedded ones.")
     check_features("extend: new_frames", embedding, frames)
-    frames = frames.transpose("frame", "feature")
     n, p = frames.shape
     segment = segment_of(frames)
     _check_covariance(embedding, method, covariance, (n, p, p))

@@ -17,7 +17,7 @@ from manifold_observer.tasks.engine.covariance import DegenerateCovarianceError,
 from manifold_observer.tasks.engine.protocols import Block
 from manifold_observer.tasks.engine.slab import Metric, Slab
 
-from ..frames.labels import segment_of
+from ..frames.labels import MAKE_FRAMES, in_order, segment_of
 from ..frames.segments import segment_spans, short_segments
 from ..graph.compute import Progress, compute, persist, task
 from ..graph.slabs import ROWS_BYTES, Reading, rows_of
@@ -85,14 +85,7 @@ def table(frames: xr.DataArray, covariance: xr.DataArray | None, window: int, wi
     ValueError
         Wrong dims, too few frames, a segment shorter than the window.
     """
-    if set(frames.dims) != {"frame", "feature"}:
-        raise ValueError(
-            f"embed: frames must have dims (frame, feature); got {frames.dims}. "
-            "Make them with mo.histogram, mo.stft, mo.log_rms or mo.identity."
-        )
-    if frames.dtype.kind not in "iufb":
-        raise TypeError(f"embed: frames must hold real numbers; got dtype {frames.dtype}.")
-    frames = frames.transpose("frame", "feature")
+    frames = in_order("embed: frames", frames, ("frame", "feature"), MAKE_FRAMES)
     n = frames.sizes["frame"]
     if n < 3:
         raise ValueError(f"embed: frames must hold at least 3 frames; got {n}. Choose shorter frames.")

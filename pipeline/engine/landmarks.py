@@ -98,7 +98,8 @@ def embed_landmarks(
         _span_task(landmarks.carry_over, table, metric, axes, form, span, anchors, sample_block, config.alpha)
         for span in spans
     )
-    parts = list(stream(tasks, len(spans), "landmarks", progress))
+    # With exact passes to come this is where they start, not all of the work.
+    parts = list(stream(tasks, len(spans), "near" if config.refine else "landmarks", progress))
     return _finish(parts, eigenvalues, sample, table.n_frames, how.epsilon, config, chosen, axes)
 
 
@@ -133,7 +134,7 @@ def near(
             parts.append(task(forms.take, block, within))
     joined = task(forms.join, parts)
     anchors = persist([task(_only_anchors, joined, how, alpha, n_modes)], "landmarks")[0]
-    found = compute([task(landmarks.near_coordinates, block, anchors) for block in made], "landmarks", progress)
+    found = compute([task(landmarks.near_coordinates, block, anchors) for block in made], "near", progress)
     psi, affinity = (np.concatenate(column) for column in zip(*found, strict=True))
     return psi, np.maximum(n * affinity, 1.0)  # a frame is its own neighbour
 
@@ -194,7 +195,7 @@ def _diffusion_route(
     sums = stream(
         (_span_task(landmarks.column_sums, table, metric, axes, form, span, anchors) for span in spans),
         len(spans),
-        "landmarks",
+        "sums",
         progress,
     )
     kept = persist([task(_with_degrees, anchors, landmarks.add_up(sums))], "landmarks")[0]
@@ -202,7 +203,7 @@ def _diffusion_route(
     links = stream(
         (_span_task(landmarks.link_sums, table, metric, axes, form, span, kept) for span in long_spans),
         len(long_spans),
-        "landmarks",
+        "links",
         progress,
     )
     eigenvalues, vectors = landmarks.diffusion_maps(landmarks.add_up(links), n_modes)

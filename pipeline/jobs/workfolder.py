@@ -7,7 +7,6 @@ is on the mark, so that it ends with the process that holds it, however that end
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -22,6 +21,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from .lock import try_lock
 
 _MARK = "mark.json"
 _RUNNING = "running"
@@ -241,11 +242,19 @@ def _made(folder: Path, name: str) -> WorkFolder | None:
     handle = None
     try:
         handle = os.open(folder / _MARK, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+<<<<<<< HEAD
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         _write(handle, _mark(folder, name))
         if os.path.samestat(os.fstat(handle), os.stat(folder / _MARK)):
             return WorkFolder(folder, handle)
     except (FileNotFoundError, BlockingIOError):
+=======
+        if try_lock(handle):
+            _write(handle, _mark(folder, name))
+            if os.path.samestat(os.fstat(handle), os.stat(folder / _MARK)):
+                return Work(folder, handle)
+    except FileNotFoundError:
+>>>>>>> h3
         pass
     except BaseException:
         _unmake(folder)
@@ -300,12 +309,9 @@ def _lives(path: Path) -> bool:
     if handle is None:
         return False
     try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        return not try_lock(handle, shared=True)
     finally:
         os.close(handle)
-    return False
 
 
 def _taken(path: Path) -> WorkFolder | None:
@@ -314,12 +320,11 @@ def _taken(path: Path) -> WorkFolder | None:
     if handle is None:
         return None
     for _ in range(10):
-        with suppress(BlockingIOError):  # by one who asks whether it lives, for a moment
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if try_lock(handle):
             if (path / _MARK).exists():
                 return WorkFolder(path, handle)
             break
-        time.sleep(0.01)
+        time.sleep(0.01)  # held for a moment by one who asks whether it lives
     os.close(handle)
     return None
 
@@ -329,7 +334,7 @@ def _clear_unmarked(path: Path, name: str) -> None:
     with suppress(OSError):
         if (begun := _taken(path)) is not None:
             whole = _mark(path, name)
-            if os.listdir(path) == [_MARK] and whole.startswith(os.pread(begun.handle, len(whole) + 1, 0)):
+            if os.listdir(path) == [_MARK] and whole.startswith(os.read(begun.handle, len(whole) + 1)):
                 (path / _MARK).unlink()
             os.close(begun.handle)
         path.rmdir()  # which refuses a folder that is not empty
@@ -367,7 +372,7 @@ def _folder_name(name: str, random: str) -> str:
 def _opened(path: Path) -> int | None:
     """Handle of a mark; None where it is gone."""
     try:
-        return os.open(path / _MARK, os.O_RDONLY | os.O_NOFOLLOW)
+        return os.open(path / _MARK, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
     except OSError:
         return None
 

@@ -16,8 +16,14 @@ from manifold_observer.tasks.engine.conditioning import Conditioning, conditione
 from manifold_observer.tasks.observers import observer
 from manifold_observer.tasks.observers.observer import Filter
 
+<<<<<<< HEAD
 from ..frames.conditioning import conditioning_of
 from ..frames.labels import check_features, frame_labels, segment_of
+=======
+from ..frames.join import seconds_between
+from ..frames.labels import MAKE_FRAMES, check_features, frame_labels, frame_period, in_order, segment_of
+from ..frames.recording import GAP_PERIODS
+>>>>>>> h3
 from ..frames.segments import restarts
 from ..frames.variables import annotate
 from ..graph.compute import task
@@ -176,10 +182,9 @@ def scan(
 
 def checked(embedding: xr.Dataset, frames: xr.DataArray) -> xr.DataArray:
     """The frames must have the features of the embedding."""
-    if set(frames.dims) != {"frame", "feature"}:
-        raise ValueError(f"observe: frames must have dims (frame, feature); got {frames.dims}.")
+    frames = in_order("observe: frames", frames, ("frame", "feature"), MAKE_FRAMES)
     check_features("observe: frames", embedding, frames)
-    return frames.transpose("frame", "feature")
+    return frames
 
 
 def starts_before(

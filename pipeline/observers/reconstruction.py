@@ -138,7 +138,7 @@ def innovations(
         )
     known = _embedded_level(embedding, frames, state, width)
     parts, sizes, lengths = _predict(embedding, frames, state, carry)
-    size = np.concatenate(compute(sizes, "innovations"))
+    size = np.concatenate(compute(sizes))
     level, due = tasks.compare(size, restarts(segment_of(frames)), width, known)
     innovation = joined(parts, lengths, frames.sizes["feature"])
     result = xr.Dataset(
@@ -162,7 +162,7 @@ def _embedded_level(embedding: xr.Dataset, frames: xr.DataArray, state: xr.Datas
     reference = embedding["reference"].assign_coords(labels).assign_attrs(attrs)
     again = observe(embedding, reference, **_options(state))
     _, sizes, _ = _predict(embedding, reference, again, None)
-    return tasks.usual(np.concatenate(compute(sizes, "innovations")), restarts(segment_of(reference)), width)
+    return tasks.usual(np.concatenate(compute(sizes)), restarts(segment_of(reference)), width)
 
 
 def _options(state: xr.Dataset) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def test_thousands__are_asked_for_and_taken(console, tmp_path):
     (tmp_path / "a.csv").write_text("x;y;z\n" + "\n".join(rows) + "\n")
     code, _, said = console("run", tmp_path / "a.csv", tmp_path / "out.zarr", *SMALL)
     assert code == 1
-    assert "make clear what its marks mean" in said
+    assert "use its decimal mark unambiguously" in said
     assert "--thousands ','" in said
     code, _, _ = console("run", tmp_path / "a.csv", tmp_path / "out.zarr", *SMALL, "--thousands", ",")
     assert code == 0

@@ -83,7 +83,7 @@ def test_run__joins_millivolts_and_microvolts_as_one_recording(tmp_path):
 @pytest.mark.parametrize("units", ["degC", "mA", "1"])
 def test_run__refuses_units_that_measure_something_else(tmp_path, units):
     parts = [stored(tmp_path / "a.nc", WALK[:80], "mV"), stored(tmp_path / "b.nc", WALK[80:], units)]
-    with pytest.raises(ValueError, match=rf"units that measure the same; got 'mV' and '{units}' in .*b\.nc"):
+    with pytest.raises(ValueError, match=rf"units of the same quantity; got 'mV' and '{units}' in .*b\.nc"):
         run(parts, tmp_path / "out.zarr", CONFIG)
     assert not (tmp_path / "out.zarr").exists()
 
