@@ -31,12 +31,8 @@ from ..engine.blocks import (
 )
 from ..engine.config import EmbedConfig
 from ..engine.cuts import gather_rows, tile_size
-<<<<<<< HEAD
 from ..frames.conditioning import conditioning_of
-from ..frames.labels import check_features, frame_labels, segment_of
-=======
 from ..frames.labels import check_features, frame_labels, in_order, segment_of
->>>>>>> h3
 from ..frames.segments import short_segments
 from ..frames.variables import annotate
 from ..graph.compute import Progress, compute, one_blas_thread, persist, silent, task

@@ -56,11 +56,7 @@ VARIABLES: dict[str, Variable] = {
     "reference": Variable(("frame", "feature"), "f", "1", "the embedded frames, for an extension"),
     "reference_covariance": Variable(("frame", "feature", "feature_1"), "f", "1", "local covariances that were given"),
     "state": Variable(("frame", "mode"), "f", "1", "observer state, has seen the frames up to this one"),
-<<<<<<< HEAD
     "carry": Variable(("mode",), "f", "1", "what a later call continues from", ("carried",)),
-=======
-    "carry": Variable(("mode",), "f", "1", "state after the last frame, from which a later call continues"),
->>>>>>> h3
     "state_std": Variable(("frame", "mode"), "f", "1", "posterior standard deviation of the state"),
     "posterior_covariance": Variable(("mode", "mode_1"), "f", "1", "error covariance of the filtered state"),
     "reconstruction": Variable(("frame", "feature"), "f", "1", "features that the state stands for"),

@@ -106,13 +106,17 @@ def learnt_from(result: Path, *, clip: bool = False) -> Learnt:
     if clip and config.features != "histogram":
         raise ValueError(f"continue: clip goes with histogram features; got {config.features}. Leave it out.")
     embedding, labels = read_embedding(result), open_group(result, "frames")["frames"]
-    embedding = embedding.assign({name: embedding[name].compute() for name in _SMALL})
+    small = [
+        name for name in embedding.data_vars if name in _SMALL or embedding[name].dims != embedding["reference"].dims
+    ]
+    embedding = embedding.assign({name: embedding[name].compute() for name in small})
     labels = labels.assign_coords(labels.coords.to_dataset().compute().coords)
     carry = open_group(result, "state")["carry"].load()
     sources = list(zip(map(Path, root["source_paths"]), root["source_samples"], strict=True))
     options = _feature_options(config, labels) | ({"outside": "clip"} if clip else {})
     units = None if root.get("source_units", "unknown") in UNKNOWN else str(root["source_units"])
-    numbers = [*(embedding[name] for name in _SMALL), carry]
+    used = [name for name in (*_SMALL, "bank_weights", "principal", "coordinate") if name in embedding]
+    numbers = [*(embedding[name] for name in used), carry]
     mark = hashlib.sha256(root["settings"].encode() + b"".join(x.values.tobytes() for x in numbers)).hexdigest()
     return Learnt(result, config, embedding, carry, labels, sources, options, float(root["end_time"]), units, mark)
 

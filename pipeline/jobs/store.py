@@ -19,13 +19,8 @@ from zarr.codecs import Crc32cCodec, ZstdCodec
 from manifold_observer.tasks.atomic import sync
 
 from .manifest import MARK, attributes, first_foreign, seal
-<<<<<<< HEAD
-from .placement import check_place, check_replaceable, placed, rename_new, sync, sync_tree
-from .workfolder import WorkFolder, holding, is_folder, left_behind, remove, sweep
-=======
 from .placement import check_place, check_replaceable, placed, rename_new, sync_tree
-from .workfolder import Work, holding, is_folder, left_behind, remove, sweep
->>>>>>> h3
+from .workfolder import WorkFolder, holding, is_folder, left_behind, remove, sweep
 
 # Numbers in a chunk of a stored array, about 4 MB: workers read some chunks ahead.
 _CHUNK_NUMBERS = 2**19

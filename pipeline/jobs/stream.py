@@ -23,7 +23,10 @@ from ..frames.labels import segment_of
 from ..frames.segments import restarts
 from ..graph.deprecated import renamed
 from ..graph.sight import check_files
+from ..observers.bank import BRIDGED
+from ..observers.carries import Seam
 from ..observers.config import ObserverConfig
+from ..observers.coordinates import observe_coordinates, reads_coordinates
 from ..observers.observe import checked, scan
 from .continuation import Learnt, Notice, Position, beginning, laid, learnt_from, moved, new_frames, next_frames
 from .manifest import check_whole
@@ -260,22 +263,36 @@ def _step(
     with writing(part, [learnt.path, *paths]) as folder, _counting_from(begin, stretches):
         check_files([learnt.path, *paths], folder)
         frames, anew = new_frames(learnt, position, stretches, firsts, begin)
+        last_time = position.last_time
         position = moved(learnt, position, stretches, firsts, int(frames["segment"][-1]))
         start(folder, _origin(learnt, position, stretches))
-        _write(folder, learnt, carry, frames, anew, stages)
+        _write(folder, learnt, carry, frames, _seam(frames, last_time, anew=anew), stages)
     return Step(part, len(firsts), position.n_frames)
 
 
-def _write(folder: Path, learnt: Learnt, carry: xr.DataArray, frames: xr.DataArray, anew: bool, stages: Stages) -> None:
+def _write(folder: Path, learnt: Learnt, carry: xr.DataArray, frames: xr.DataArray, at: Seam, stages: Stages) -> None:
     """Store frames, observe them, and store the state."""
     stored = checked(learnt.embedding, store_frames(folder, frames, stages))
+    config = ObserverConfig(**learnt.config.observe_options)
+    if config.resolved(coordinates=reads_coordinates(learnt.embedding)).reading == "coordinates":
+        with stages("observe"):
+            write_group(folder, "state", observe_coordinates(learnt.embedding, stored, carry, at))
+            stages.report("observer", 1, 1)
+        return
     starts = restarts(segment_of(stored))
-    starts[0] = anew
+    starts[0] = at.windows
     # New frames have no coordinates to start from, as initial="paper" would; the carry needs none.
-    config = replace(ObserverConfig(**learnt.config.observe_options), initial="steady")
+    config = replace(config, initial="steady").resolved(coordinates=False)
     with stages("observe"):
         write_group(folder, "state", scan(learnt.embedding, stored, config, starts, carry))
         stages.report("observer", 1, 1)
+
+
+def _seam(frames: xr.DataArray, last_time: float, *, anew: bool) -> Seam:
+    """How the frames follow the last one before them; both times are those of the stream."""
+    wait = float(frames["time"][0]) - last_time
+    period = float(frames.attrs["frame_period"])
+    return Seam(anew, anew and not 0 < wait < (BRIDGED + 1) * period)
 
 
 def _origin(learnt: Learnt, position: Position, stretches: Sequence[Stretch]) -> dict[str, Any]:

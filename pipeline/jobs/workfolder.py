@@ -242,19 +242,11 @@ def _made(folder: Path, name: str) -> WorkFolder | None:
     handle = None
     try:
         handle = os.open(folder / _MARK, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
-<<<<<<< HEAD
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        _write(handle, _mark(folder, name))
-        if os.path.samestat(os.fstat(handle), os.stat(folder / _MARK)):
-            return WorkFolder(folder, handle)
-    except (FileNotFoundError, BlockingIOError):
-=======
         if try_lock(handle):
             _write(handle, _mark(folder, name))
             if os.path.samestat(os.fstat(handle), os.stat(folder / _MARK)):
-                return Work(folder, handle)
+                return WorkFolder(folder, handle)
     except FileNotFoundError:
->>>>>>> h3
         pass
     except BaseException:
         _unmake(folder)

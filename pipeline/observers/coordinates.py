@@ -35,7 +35,9 @@ def reads_coordinates(embedding: xr.Dataset) -> bool:
     return all(name in embedding for name in ("principal", "mean_covariance", "coordinate"))
 
 
-def observe_coordinates(embedding: xr.Dataset, frames: xr.DataArray, carry: xr.DataArray | None) -> xr.Dataset:
+def observe_coordinates(
+    embedding: xr.Dataset, frames: xr.DataArray, carry: xr.DataArray | None, at: Seam | None = None
+) -> xr.Dataset:
     """Run a bank of contracting observers over the coordinates of frames, and mix them into states.
 
     Parameters
@@ -46,13 +48,15 @@ def observe_coordinates(embedding: xr.Dataset, frames: xr.DataArray, carry: xr.D
         Dims ``(frame, feature)``, embedded or new ones.
     carry
         Of an earlier result, to continue from.
+    at
+        How the frames follow the carry; by their times where it is None.
 
     Returns
     -------
     ``state(frame, mode)``, ``far(frame)`` and ``carry(carried)``.
     """
     embedding = learn_bank(embedding)
-    found, anew, before = _readings(embedding, frames, carry)
+    found, anew, before = _readings(embedding, frames, carry, at)
     lazy = frames if frames.chunks else frames.chunk()
     lengths = lazy.data.chunks[0]
     parts, last = scan_bank(embedding, Readings(in_deviations(embedding, found.values), anew), lengths, before.bank)
@@ -79,7 +83,7 @@ def smooth_coordinates(embedding: xr.Dataset, frames: xr.DataArray) -> xr.Datase
     ``state(frame, mode)`` and ``far(frame)``.
     """
     embedding = learn_bank(embedding)
-    found, anew, before = _readings(embedding, frames, None)
+    found, anew, before = _readings(embedding, frames, None, None)
     lazy = frames if frames.chunks else frames.chunk()
     lengths = lazy.data.chunks[0]
     values = in_deviations(embedding, found.values)
@@ -93,11 +97,11 @@ def smooth_coordinates(embedding: xr.Dataset, frames: xr.DataArray) -> xr.Datase
 
 
 def _readings(
-    embedding: xr.Dataset, frames: xr.DataArray, carry: xr.DataArray | None
+    embedding: xr.Dataset, frames: xr.DataArray, carry: xr.DataArray | None, at: Seam | None
 ) -> tuple[Read, NDArray[np.bool_], Carried]:
     """Coordinates of all frames, where observers start anew, and what came before."""
     columns = embedding.sizes["reading"] * len(np.atleast_1d(embedding.attrs["poles"]))
-    before, at = _before(embedding, frames, carry, columns)
+    before, at = _before(embedding, frames, carry, at, columns)
     number = embedded_numbers(embedding, frames)
     found = read(embedding, frames, number, before.past)
     anew = starts_of(segment_of(frames), _times(frames))
@@ -107,7 +111,7 @@ def _readings(
 
 
 def _before(
-    embedding: xr.Dataset, frames: xr.DataArray, carry: xr.DataArray | None, columns: int
+    embedding: xr.Dataset, frames: xr.DataArray, carry: xr.DataArray | None, at: Seam | None, columns: int
 ) -> tuple[Carried, Seam]:
     """What an earlier call handed on, as far as it still counts."""
     none = np.zeros((0, embedding.sizes["axis"]))
@@ -118,7 +122,7 @@ def _before(
             f"observe: carry must be that of an earlier result with the same embedding; got shape {carry.shape}. Give "
             "the carry of what mo.observe returned, with its attributes."
         )
-    values, at = np.asarray(carry.values), seam(carry, frames, BRIDGED)
+    values, at = np.asarray(carry.values), at or seam(carry, frames, BRIDGED)
     past = none if at.windows else values[columns:].reshape(-1, none.shape[1])
     return Carried(values[:columns], past), at
 
@@ -146,7 +150,7 @@ def _sum(ahead: Floats, back: Floats) -> Floats:
 def _labelled(embedding: xr.Dataset, frames: xr.DataArray, states: da.Array, found: Read) -> xr.Dataset:
     """States with the labels of their frames, and what they are."""
     names = reading_names(embedding)
-    labels = {"mode": np.arange(1, len(names) + 1), "reads": ("mode", names)}
+    labels = {"mode": np.arange(1, len(names) + 1), "reads": ("mode", np.array(names, object))}
     result = xr.Dataset(
         {"state": (("frame", "mode"), states), "far": ("frame", found.far)}, coords={**frame_labels(frames), **labels}
     )

@@ -16,14 +16,8 @@ from manifold_observer.tasks.engine.conditioning import Conditioning, conditione
 from manifold_observer.tasks.observers import observer
 from manifold_observer.tasks.observers.observer import Filter
 
-<<<<<<< HEAD
 from ..frames.conditioning import conditioning_of
-from ..frames.labels import check_features, frame_labels, segment_of
-=======
-from ..frames.join import seconds_between
-from ..frames.labels import MAKE_FRAMES, check_features, frame_labels, frame_period, in_order, segment_of
-from ..frames.recording import GAP_PERIODS
->>>>>>> h3
+from ..frames.labels import MAKE_FRAMES, check_features, frame_labels, in_order, segment_of
 from ..frames.segments import restarts
 from ..frames.variables import annotate
 from ..graph.compute import task

@@ -47,7 +47,7 @@ _CLOSE = 0.01
 def drift_realisation(seed: int, drift_rate: float, n_samples: int = SAMPLES) -> xr.Dataset:
     """Scores of all estimates of one recording, of TICA where deeptime is there, and of a null without time."""
     frames, truth = simulate(seed, drift_rate, n_samples)
-    embedding = calibrate(embed(frames, n_modes=N_MODES))
+    embedding = calibrate(embed(frames, n_modes=N_MODES, preset="paper"))
     estimates: dict[str, xr.DataArray] = {
         "observer": observe(embedding, frames, GAMMA)["state"],
         **baselines(embedding, frames, GAMMA, widths=_WIDTHS),
@@ -76,7 +76,7 @@ def _without_time(frames: xr.DataArray, seed: int) -> xr.DataArray:
     """The observer over the same frames in random order, put back in their order: it must lose."""
     order = np.random.default_rng(seed).permutation(frames.sizes["frame"])
     mixed = xr.DataArray(frames.values[order], dims=("frame", "feature"))
-    state = observe(embed(mixed, n_modes=N_MODES), mixed, GAMMA)["state"]
+    state = observe(embed(mixed, n_modes=N_MODES, preset="paper"), mixed, GAMMA)["state"]
     return state[np.argsort(order)]
 
 

@@ -93,7 +93,7 @@ def analyse_music(music: xr.Dataset) -> xr.Dataset:
     and the spectrogram, reduced for pictures; the scores of every estimate.
     """
     frames = stft(music["recording"].chunk(), frame=FRAME).compute()
-    embedding = embed(frames, n_modes=N_MODES)
+    embedding = embed(frames, n_modes=N_MODES, preset="paper")
     others = baselines(embedding, frames, GAMMA, widths=())
     estimates = {"observer": observe(embedding, frames, GAMMA)["state"].transpose("frame", "mode"), **others}
     labels = frame_labels(music, frames["time"].values)

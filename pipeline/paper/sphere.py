@@ -143,7 +143,7 @@ SET_UP = Experiment(_set_up_works, _join_set_up, _draw_set_up, _judge_set_up)
 def sphere_realisation(seed: int, drift_rate: float, n_samples: int = SAMPLES) -> xr.Dataset:
     """Observer and diffusion maps of one recording: coordinates, read-outs, scores."""
     frames, truth = simulate(seed, drift_rate, n_samples)
-    embedding = embed(frames, n_modes=N_MODES)
+    embedding = embed(frames, n_modes=N_MODES, preset="paper")
     estimates = {"observer": observe(embedding, frames, GAMMA)["state"], "diffusion_maps": embedding["coordinate"]}
     return _read(estimates, truth)
 
@@ -261,7 +261,7 @@ SPHERE = Experiment(_sphere_works, join_realisations, _draw_sphere_figures, _jud
 def extension_realisation(seed: int, drift_rate: float, n_samples: int = SAMPLES, learnt: int = _LEARNT) -> xr.Dataset:
     """Frames after the learnt ones, by the observer and by both extensions of diffusion maps."""
     frames, truth = simulate(seed, drift_rate, n_samples)
-    embedding = embed(frames[:learnt], n_modes=N_MODES)
+    embedding = embed(frames[:learnt], n_modes=N_MODES, preset="paper")
     new = frames[learnt:]
     carry = observe(embedding, frames[:learnt], GAMMA)["carry"]
     estimates = {"observer": observe(embedding, new, GAMMA, carry=carry)["state"]}

@@ -19,12 +19,12 @@ def run(n_frames: int, n_workers: int, options: dict[str, Any]) -> dict[str, Any
     """One plan and what came of it."""
     with tempfile.TemporaryDirectory() as folder, connect("local", n_workers=n_workers) as client:
         frames, _ = sphere_frames(Path(folder), n_frames)
-        mo.embed(frames[:300], n_modes=2)  # imports on the workers are not the point
+        mo.embed(frames[:300], n_modes=2, preset="paper")  # imports on the workers are not the point
         before = time.perf_counter()
-        planned = mo.plan(frames, n_modes=4, **options)
+        planned = mo.plan(frames, n_modes=4, **options, preset="paper")
         calibration = time.perf_counter() - before
         before = time.perf_counter()
-        embedding = mo.embed(frames, n_modes=4, **options)
+        embedding = mo.embed(frames, n_modes=4, **options, preset="paper")
         seconds = time.perf_counter() - before
         memory = peaks(client)
     return {
