@@ -9,26 +9,23 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
-from manifold_observer.tasks.arrays import digest
+from manifold_observer.tasks.arrays import Array, Floats, digest
 from manifold_observer.tasks.engine import diffusion
 from manifold_observer.tasks.engine.moments import Moments
 
 from ..engine.blocks import Table, check_moments, table
 from ..engine.checkpoint import Checkpoint, check_checkpoint
 from ..engine.config import EmbedConfig
-from ..engine.decide import choose_form
+from ..engine.decide import decide
 from ..engine.eigensolve import modes_to_keep, warn_frozen
-from ..engine.exact import Found, Problem, exactly, through_landmarks
-from ..engine.memory import choose_method
+from ..engine.exact import find_modes
+from ..engine.problem import Found, Problem
 from ..frames.variables import annotate
 from ..graph.compute import Progress, compute, one_blas_thread, silent, task
 from ..graph.slabs import ROWS_BYTES, rows_of
 from ..graph.spans import blocks
-from .plan import require_memory
 
-Floats = NDArray[np.float64]
 # Packages whose versions may change the last digits.
 _ROUNDING = ("manifold-observer", "numpy", "scipy")
 
@@ -199,8 +196,7 @@ def embed(
         refine=refine,
         seed=seed,
     )
-    rows = table(frames, covariance, window)
-    _check_modes(config, rows.n_frames)
+    rows = table(frames, covariance, config)
     folder = None if checkpoint is None else Path(checkpoint)
     if folder is not None:
         check_checkpoint(folder)
@@ -212,20 +208,17 @@ def embed(
 def _embed(rows: Table, config: EmbedConfig, checkpoint: Path | None, progress: Progress) -> xr.Dataset:
     """All stages in their order; numbers without labels."""
     rows, total = check_moments(rows, progress, digested=checkpoint is not None)
-    window = 0 if rows.covariance is not None else config.window
     kept = Checkpoint(checkpoint, {} if checkpoint is None else _problem(rows, total, config))
-    metric, axes, choice = choose_form(rows, total, window, config, kept.choice)
-    require_memory(rows.n_frames, axes.width, choice, config, window)
-    kept.choose(choice)
-    problem = Problem(rows, metric, axes, str(choice["form"]), str(choice["precision"]), config, progress)
-    method = choose_method(rows.n_frames, problem.itemsize, config)
-    found = exactly(problem, kept) if method == "exact" else through_landmarks(problem, kept)
+    decision = decide(rows, total, config, earlier=kept.choice)
+    kept.choose(decision.choice)
+    problem = Problem(rows, decision, config, progress)
+    found = find_modes(problem, kept)
     n_modes = modes_to_keep(found.eigenvalues, config)
     warn_frozen(found.eigenvalues)
     psi = found.coordinates[:, :n_modes]
     lifted = found.lift[:, :n_modes] if found.lift is not None else _lift(rows, total.mean, psi, progress)
     return _numbers(found, n_modes, psi, lifted, total).assign_attrs(
-        config.attrs() | choice | found.attrs | {"version": version("manifold-observer")}
+        config.attrs() | decision.choice | found.attrs | {"version": version("manifold-observer")}
     )
 
 
@@ -252,7 +245,7 @@ def _covariance_digest(rows: Table) -> bytes | None:
     return b"".join(compute([task(_digest, rows_of(rows.covariance, span)) for span in spans]))
 
 
-def _digest(values: NDArray[Any]) -> bytes:
+def _digest(values: Array) -> bytes:
     """Digest of one span."""
     return digest(np.asarray(values, np.float64))
 
@@ -280,14 +273,6 @@ def _numbers(found: Found, n_modes: int, psi: Floats, lifted: Floats, total: Mom
     return numbers if found.scale.local is None else numbers.assign(scale=("frame", found.scale.local))
 
 
-def _check_modes(config: EmbedConfig, n: int) -> None:
-    """No more modes than frames allow."""
-    if config.n_modes is not None and config.n_modes > n - 2:
-        raise ValueError(
-            f"embed: n_modes must be at most {n - 2} for {n} frames; got {config.n_modes}. Ask for fewer modes."
-        )
-
-
 def _lift(rows: Table, mean: Floats, psi: Floats, progress: Progress) -> Floats:
     """Mean of centred features times coordinates, over all frames."""
     spans = blocks(rows.n_frames, max(1, ROWS_BYTES // (8 * rows.n_features)))
@@ -296,7 +281,7 @@ def _lift(rows: Table, mean: Floats, psi: Floats, progress: Progress) -> Floats:
     return total / rows.n_frames
 
 
-def _lift_sum(frames: NDArray[Any], mean: Floats, psi: Floats) -> Floats:
+def _lift_sum(frames: Array, mean: Floats, psi: Floats) -> Floats:
     """One block's share of the lift."""
     return diffusion.lift_sum(np.asarray(frames, np.float64), mean, psi)
 

@@ -24,6 +24,20 @@ class Metric(NamedTuple):
     window: int
     inverse: covariance.PseudoInverse
 
+    def span(self, n_features: int) -> int:
+        """Largest rank that a covariance of so many features can have."""
+        return min(n_features, self.window - 1) if self.window else n_features
+
+    def rank(self, n_features: int) -> int:
+        """Largest rank of its inverse.
+
+        Examples
+        --------
+        >>> Metric(21, covariance.PseudoInverse(rank=3)).rank(30), Metric(21, covariance.PseudoInverse()).rank(30)
+        (3, 20)
+        """
+        return self.inverse.rank_of(self.span(n_features))
+
 
 class Slab(NamedTuple):
     """Frames with halo (h, p), centred; rows (n,), starts (n,); covariances (n, p, p) where given."""
@@ -72,7 +86,7 @@ def factors(slab: Slab, metric: Metric) -> Array:
     """Factors (n, p, r) of the block's own frames."""
     if slab.covariances is not None:
         return covariance.factors(slab.covariances, metric.inverse)
-    if metric.inverse.regularization:
+    if not metric.inverse.within_window:
         values, vectors = np.linalg.eigh(precisions(slab, metric))
         return vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
     own, _ = mixing(slab, metric)

@@ -378,8 +378,8 @@ def test_embed__says_when_it_does_not_converge():
 
 
 def test_embed__tiles_that_do_not_fit_are_refused_or_recomputed(monkeypatch):
-    monkeypatch.setattr("manifold_observer.pipeline.engine.memory.workers", lambda: Workers(1, 2**14))
-    monkeypatch.setattr("manifold_observer.pipeline.engine.memory.LOCAL_BYTES", 0)
+    monkeypatch.setattr("manifold_observer.pipeline.engine.decide.workers", lambda: Workers(1, 2**14))
+    monkeypatch.setattr("manifold_observer.pipeline.engine.decide.LOCAL_BYTES", 0)
     with pytest.raises(ValueError, match=r"resident tiles must fit .*home='recomputed'"):
         mo.embed(FRAMES, home="resident")
     assert mo.embed(FRAMES, n_modes=1).attrs["home"] == "recomputed"
