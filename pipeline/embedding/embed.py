@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
-from manifold_observer.tasks.arrays import digest
+from manifold_observer.tasks.arrays import Array, Floats, digest
 from manifold_observer.tasks.engine import diffusion
 from manifold_observer.tasks.engine.moments import Axes, Moments
 from manifold_observer.tasks.observers import observer
@@ -20,19 +19,17 @@ from ..engine.blocks import Table, check_moments, table
 from ..engine.checkpoint import Checkpoint, check_checkpoint
 from ..engine.condition import choose_conditioning, warn_cut
 from ..engine.config import EmbedConfig
-from ..engine.decide import choose_form, choose_metric
+from ..engine.decide import Measured, decide, measure
 from ..engine.eigensolve import modes_to_keep, warn_frozen
-from ..engine.exact import Found, Problem, exactly, through_landmarks
-from ..engine.memory import choose_method
+from ..engine.exact import find_modes
+from ..engine.problem import Found, Problem
 from ..engine.shrink import warn_unforetold
 from ..frames.conditioning import kept as kept_conditioning
 from ..frames.variables import annotate
 from ..graph.compute import Progress, compute, one_blas_thread, silent, task
 from ..graph.slabs import ROWS_BYTES, rows_of
 from ..graph.spans import blocks
-from .plan import require_memory
 
-Floats = NDArray[np.float64]
 # Packages whose versions may change the last digits.
 _ROUNDING = ("manifold-observer", "numpy", "scipy")
 # Principal components that a state has beside the diffusion coordinates.
@@ -215,8 +212,7 @@ def embed(
         refine=refine,
         seed=seed,
     ).resolved(given_covariances=covariance is not None)
-    rows = table(frames, covariance, window, config.windows)
-    _check_modes(config, rows.n_frames)
+    rows = table(frames, covariance, config)
     folder = None if checkpoint is None else Path(checkpoint)
     if folder is not None:
         check_checkpoint(folder)
@@ -229,46 +225,51 @@ def _embed(
     rows: Table, frames: xr.DataArray, config: EmbedConfig, checkpoint: Path | None, progress: Progress
 ) -> xr.Dataset:
     """All stages in their order; numbers without labels."""
-    conditioned = choose_conditioning(rows, str(frames.attrs.get("features", "")), config.condition, progress)
-    rows = rows._replace(conditioning=conditioned.conditioning)
+    chosen = choose_conditioning(rows, str(frames.attrs.get("features", "")), config.condition, progress)
+    rows = rows._replace(conditioning=chosen.conditioning)
     rows, total = check_moments(rows, progress, digested=checkpoint is not None)
-    window = 0 if rows.covariance is not None else config.window
     kept = Checkpoint(checkpoint, {} if checkpoint is None else _problem(rows, total, config))
-    metric, axes, shrunk = choose_metric(rows, total, window, config, progress)
-    choice = choose_form(rows, metric, axes, config, kept.choice)
-    require_memory(rows.n_frames, axes.width, choice, config, window)
-    kept.choose(choice)
-    problem = Problem(rows, metric, axes, str(choice["form"]), str(choice["precision"]), config, progress)
-    method = choose_method(rows.n_frames, problem.itemsize, config)
-    found = exactly(problem, kept) if method == "exact" else through_landmarks(problem, kept)
+    measured = measure(rows, total, config, progress)
+    decision = decide(rows, measured, config, earlier=kept.choice)
+    kept.choose(decision.choice)
+    problem = Problem(rows, decision, config, progress)
+    found = find_modes(problem, kept)
     n_modes = modes_to_keep(found.eigenvalues, config)
     warn_frozen(found.eigenvalues)
     psi = found.coordinates[:, :n_modes]
-    if shrunk is None and found.lift is not None:
-        lifted, principal = found.lift[:, :n_modes], None
-    else:
-        lifted, principal = _lift(rows, axes, psi, 0 if shrunk is None else _PRINCIPAL, progress)
-    numbers = _numbers(found, n_modes, psi, lifted[:, :n_modes], total)
-    variables, attrs = kept_conditioning(rows.conditioning)
-    numbers = numbers.assign(variables).assign_attrs(
-        config.attrs() | choice | found.attrs | attrs | {"condition_why": conditioned.why}
+    lifted = found.lift if measured.shrunk is None and found.lift is not None else None
+    read = (
+        _read_features(rows, measured, psi, progress) if lifted is None else Features(lifted[:, :n_modes], None, None)
     )
-    if shrunk is not None and principal is not None and axes.basis is not None:
-        if len(shrunk.said):
-            warn_unforetold(shrunk.said[shrunk.how.target])
-        numbers = numbers.assign(_metric_variables(axes.basis, shrunk.how.mean, principal, lifted[:, n_modes:]))
-        numbers = numbers.assign_attrs(shrunk.attrs())
-        _warn_cut(numbers, rows, axes, total, frames)
+    variables, attrs = kept_conditioning(rows.conditioning)
+    numbers = _numbers(found, n_modes, psi, read.lift, total).assign(variables)
+    numbers = numbers.assign(_metric_variables(measured, read)).assign_attrs(
+        config.attrs() | decision.choice | found.attrs | attrs | {"condition_why": chosen.why}
+    )
+    if measured.shrunk is not None:
+        numbers = numbers.assign_attrs(measured.shrunk.attrs())
+        warn_unforetold(measured.shrunk.own)
+        _warn_cut(rows, measured, total, frames)
     return numbers.assign_attrs(version=version("manifold-observer"))
 
 
-def _metric_variables(basis: Floats, mean: Floats, principal: Floats, lifted: Floats) -> dict[str, Any]:
+class Features(NamedTuple):
+    """Mean of centred features times coordinates (p, m), the same of principal components (p, k), and these (N, k)."""
+
+    lift: Floats
+    principal_lift: Floats | None
+    principal: Floats | None
+
+
+def _metric_variables(measured: Measured, read: Features) -> dict[str, Any]:
     """What new frames need to be measured as the embedded ones were, and the principal components of these."""
+    if measured.shrunk is None or measured.axes.basis is None:
+        return {}
     return {
-        "axes": (("feature", "axis"), basis),
-        "mean_covariance": (("axis", "axis_1"), mean),
-        "principal": (("frame", "component"), principal),
-        "principal_lift": (("feature", "component"), lifted),
+        "axes": (("feature", "axis"), measured.axes.basis),
+        "mean_covariance": (("axis", "axis_1"), measured.shrunk.how.mean),
+        "principal": (("frame", "component"), read.principal),
+        "principal_lift": (("feature", "component"), read.principal_lift),
     }
 
 
@@ -295,7 +296,7 @@ def _covariance_digest(rows: Table) -> bytes | None:
     return b"".join(compute([task(_digest, rows_of(rows.covariance, span)) for span in spans]))
 
 
-def _digest(values: NDArray[Any]) -> bytes:
+def _digest(values: Array) -> bytes:
     """Digest of one span."""
     return digest(np.asarray(values, np.float64))
 
@@ -323,38 +324,33 @@ def _numbers(found: Found, n_modes: int, psi: Floats, lifted: Floats, total: Mom
     return numbers if found.scale.local is None else numbers.assign(scale=("frame", found.scale.local))
 
 
-def _warn_cut(numbers: xr.Dataset, rows: Table, axes: Axes, total: Moments, frames: xr.DataArray) -> None:
-    """Name the sensors that the leading axes leave out."""
-    if axes.basis is None or total.scatter is None:
-        return
-    names = frames["channel"].values if "channel" in frames.coords else None
-    variances = np.einsum("pr,pq,qr->r", axes.basis, total.scatter / total.n, axes.basis)
-    warn_cut(axes.basis, rows.conditioning, total.squares / total.n, variances, names)
-
-
-def _check_modes(config: EmbedConfig, n: int) -> None:
-    """No more modes than frames allow."""
-    if config.n_modes is not None and config.n_modes > n - 2:
-        raise ValueError(
-            f"embed: n_modes must be at most {n - 2} for {n} frames; got {config.n_modes}. Ask for fewer modes."
-        )
-
-
-def _lift(rows: Table, axes: Axes, psi: Floats, n_principal: int, progress: Progress) -> tuple[Floats, Floats]:
-    """Mean of centred features times coordinates and principal components (p, m + k), and these components (N, k)."""
-    basis = np.zeros((rows.n_features, 0)) if axes.basis is None else axes.basis[:, :n_principal]
+def _read_features(rows: Table, measured: Measured, psi: Floats, progress: Progress) -> Features:
+    """One pass over the frames, for what coordinates mean in features and for principal components."""
+    axes, m = measured.axes, psi.shape[1]
+    k = 0 if measured.shrunk is None or axes.basis is None else _PRINCIPAL
+    basis = np.zeros((rows.n_features, 0)) if axes.basis is None else axes.basis[:, :k]
     spans = blocks(rows.n_frames, max(1, ROWS_BYTES // (8 * rows.n_features)))
     parts = [task(_lift_sum, rows_of(rows.data, span), axes, psi[span[0] : span[1]], basis) for span in spans]
     found = compute(parts, "lift", progress)
-    total: Floats = sum(one for one, _ in found)
-    return total / rows.n_frames, np.concatenate([own for _, own in found])
+    total: Floats = sum(one for one, _ in found) / rows.n_frames
+    return Features(total[:, :m], total[:, m:], np.concatenate([own for _, own in found]))
 
 
-def _lift_sum(frames: NDArray[Any], axes: Axes, psi: Floats, basis: Floats) -> tuple[Floats, Floats]:
+def _lift_sum(frames: Array, axes: Axes, psi: Floats, basis: Floats) -> tuple[Floats, Floats]:
     """One block's share of the lift, and its principal components: by rows, the same bits in any block."""
     values = axes.condition(np.asarray(frames, np.float64))
     principal = observer.project(values, axes.mean, basis.T)
     return diffusion.lift_sum(values, axes.mean, np.hstack([psi, principal])), principal
+
+
+def _warn_cut(rows: Table, measured: Measured, total: Moments, frames: xr.DataArray) -> None:
+    """Name the sensors that the leading axes leave out."""
+    basis = measured.axes.basis
+    if basis is None or total.scatter is None:
+        return
+    names = frames["channel"].values if "channel" in frames.coords else None
+    variances = np.einsum("pr,pq,qr->r", basis, total.scatter / total.n, basis)
+    warn_cut(basis, rows.conditioning, total.squares / total.n, variances, names)
 
 
 def _label(solved: xr.Dataset, frames: xr.DataArray, covariance: xr.DataArray | None) -> xr.Dataset:

@@ -2,60 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from dask.delayed import Delayed
-from numpy.typing import NDArray
 
-from manifold_observer.tasks.arrays import first_not_finite
-from manifold_observer.tasks.engine import extension, forms
+from manifold_observer.tasks.arrays import Array, Booleans, Integers, first_not_finite
+from manifold_observer.tasks.engine import extension
 from manifold_observer.tasks.engine.covariance import DegenerateCovarianceError
+from manifold_observer.tasks.engine.distance import Distance
 from manifold_observer.tasks.engine.extension import Extended
-from manifold_observer.tasks.engine.moments import Axes
 from manifold_observer.tasks.engine.protocols import Block
-from manifold_observer.tasks.engine.shrinkage import Shrinkage
-from manifold_observer.tasks.engine.slab import Metric
 
-from ..engine.blocks import (
-    Part,
-    Table,
-    block_task,
-    check_moments,
-    make_blocks,
-    part_of,
-    pseudo_inverse,
-    slab_of,
-    table,
-)
-from ..engine.config import EmbedConfig
-from ..engine.cuts import gather_rows, tile_size
-from ..frames.conditioning import conditioning_of
+from ..engine.blocks import Part, Table, part_of, slab_of
 from ..frames.labels import check_features, frame_labels, in_order, segment_of
 from ..frames.segments import short_segments
 from ..frames.variables import annotate
-from ..graph.compute import Progress, compute, one_blas_thread, persist, silent, task
+from ..graph.compute import Progress, compute, one_blas_thread, silent, task
 from ..graph.slabs import rows_of
 from ..graph.spans import Span, blocks
 from ..graph.warn import warn
+from .references import References, config_of, reference_numbers, references
 
-Floats = NDArray[np.float64]
 METHODS = ("nystrom", "one-sided")
 # New frames of one task.
 _SPAN = 2048
 # A local scale below this share of the median one is rounding.
 _ROUNDING = 1e-6
-
-
-class References(NamedTuple):
-    """Blocks of references on the workers, with the metric, axes, form and precision that new frames must share."""
-
-    parts: list[Delayed]
-    metric: Metric
-    axes: Axes
-    form: str
-    precision: str
 
 
 def extend(
@@ -156,7 +130,7 @@ def extend(
     below = extension.far_below(embedding["degree"].values, numbers)
     with one_blas_thread():
         known = references(embedding, numbers, progress)
-        found = _extended(embedding, new, known, method == "one-sided", len(numbers), below, progress)
+        found = _extended(embedding, new, known, method == "one-sided", below, progress)
     _warn_far(found.far)
     attrs = {"method": method, "n_references": len(numbers), "far_below": below}
     return _label(embedding, new_frames, found).assign_attrs(attrs)
@@ -191,10 +165,10 @@ def _new_table(embedding: xr.Dataset, frames: xr.DataArray, method: str, covaria
     n, p = frames.shape
     segment = segment_of(frames)
     _check_covariance(embedding, method, covariance, (n, p, p))
-    windows = windows_of(embedding)
-    if method == "nystrom" and covariance is None and windows == "whole":
-        _check_windows(segment, int(embedding.attrs["window"]))
-    return Table(_lazy(frames), segment, None if covariance is None else _lazy(covariance), windows)
+    config = config_of(embedding)
+    if method == "nystrom" and covariance is None and config.windows == "whole":
+        _check_windows(segment, config.window)
+    return Table(_lazy(frames), segment, None if covariance is None else _lazy(covariance), config.windows)
 
 
 def _check_covariance(
@@ -228,7 +202,7 @@ def _check_covariance(
         )
 
 
-def _check_windows(segment: NDArray[np.int64], window: int) -> None:
+def _check_windows(segment: Integers, window: int) -> None:
     """Every segment must hold a whole window."""
     for start, stop in short_segments(segment, window):
         raise ValueError(
@@ -243,169 +217,70 @@ def _lazy(array: xr.DataArray) -> Any:
     return array.data if array.chunks else array.chunk().data
 
 
-def reference_numbers(embedding: xr.Dataset) -> NDArray[np.int64]:
-    """Which embedded frames are references, ascending."""
-    if "landmark" in embedding.variables:
-        return embedding["landmark"].values
-    return np.arange(embedding.sizes["frame"])
-
-
-def references(
-    embedding: xr.Dataset, numbers: NDArray[np.int64], progress: Progress, windows: str | None = None
-) -> References:
-    """Blocks of the references, as the embedding made them but in all features."""
-    attrs = embedding.attrs
-    rank = attrs["rank"]
-    config = EmbedConfig(
-        window=int(attrs["window"]),
-        rank=None if rank == "none" else int(rank),
-        tolerance=float(attrs["tolerance"]),
-        regularization=float(attrs["regularization"]),
-    )
-    windows = windows or windows_of(embedding)
-    rows = table(*_embedded(embedding), config.window, windows)._replace(conditioning=conditioning_of(embedding))
-    rows, total = check_moments(rows, progress)
-    window = 0 if rows.covariance is not None else config.window
-    metric = Metric(window, pseudo_inverse(config, total), shrinkage_of(embedding))
-    axes = axes_of(embedding)
-    form, precision = str(attrs["form"]), str(attrs["precision"])
-    spans = blocks(len(numbers), tile_size(len(numbers)))
-    if len(numbers) == rows.n_frames:
-        made = make_blocks(rows, metric, axes, spans, form, precision, progress)
-    else:
-        made = [_chosen_block(rows, metric, axes, numbers[a:b], form, precision) for a, b in spans]
-    parts = _with_columns(embedding, numbers, made, spans)
-    return References(persist(parts, "references", progress), metric, axes, form, precision)
-
-
-def windows_of(embedding: xr.Dataset) -> str:
-    """How the windows of an embedding lie."""
-    if "mean_covariance" not in embedding:
-        return "whole"
-    return "causal" if embedding.attrs.get("causal") else "shrinking"
-
-
-def shrinkage_of(embedding: xr.Dataset) -> Shrinkage | None:
-    """How an embedding shrinks local covariances, if it does."""
-    if "mean_covariance" not in embedding:
-        return None
-    attrs = embedding.attrs
-    return Shrinkage(
-        float(attrs["shrinkage_intensity"]),
-        float(attrs["shrinkage_ridge"]),
-        int(attrs["window"]),
-        np.asarray(embedding["mean_covariance"].values),
-        str(attrs["shrinkage"]),
-    )
-
-
-def axes_of(embedding: xr.Dataset) -> Axes:
-    """The axes in which new frames are measured: the leading ones that were kept, else all features."""
-    basis = np.asarray(embedding["axes"].values) if "axes" in embedding else None
-    return Axes(np.asarray(embedding["feature_mean"].values), basis, conditioning_of(embedding))
-
-
-def _embedded(embedding: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray | None]:
-    """The embedded frames, and their covariances where those were given."""
-    return embedding["reference"], embedding.get("reference_covariance")
-
-
-def _chosen_block(
-    rows: Table, metric: Metric, axes: Axes, numbers: NDArray[np.int64], form: str, precision: str
-) -> Delayed:
-    """One block of embedded frames that do not follow each other, gathered from as many tasks as they are apart."""
-    pieces = np.split(numbers, np.flatnonzero(np.diff(numbers // gather_rows(rows.n_frames, rows.n_features))) + 1)
-    made = []
-    for own in pieces:
-        span = int(own[0]), int(own[-1]) + 1
-        part = part_of(rows, span, metric.window, own)
-        made.append(task(block_task, axes, part, metric, form, precision, span))
-    return task(forms.join, made)
-
-
-def _with_columns(
-    embedding: xr.Dataset, numbers: NDArray[np.int64], made: list[Delayed], spans: list[Span]
-) -> list[Delayed]:
-    """Blocks with what their affinities are multiplied with, and local scales."""
-    columns = extension.reference_columns(
-        embedding["coordinate"].values[numbers], embedding["degree"].values[numbers], float(embedding.attrs["alpha"])
-    )
-    scales = embedding["scale"].values[numbers] if "scale" in embedding else None
-    return [
-        task(extension.Reference, block, columns[a:b], None if scales is None else scales[a:b])
-        for block, (a, b) in zip(made, spans, strict=True)
-    ]
-
-
 def _extended(
-    embedding: xr.Dataset,
-    new: Table,
-    known: References,
-    one_sided: bool,
-    n_references: int,
-    below: float,
-    progress: Progress,
+    embedding: xr.Dataset, new: Table, known: References, one_sided: bool, below: float, progress: Progress
 ) -> Extended:
     """Every span of new frames meets every block of references; shares are added in the order of the blocks."""
     mu, epsilon = embedding["eigenvalue"].values, float(embedding["epsilon"])
     divisors = np.sqrt(mu) if one_sided else mu
-    factor = embedding.sizes["frame"] / n_references
+    factor = embedding.sizes["frame"] / known.number
     made = []
     for span in blocks(new.n_frames, _SPAN):
-        block = _new_block(new, known, span, one_sided)
-        own = _own_scales(embedding, block, known, one_sided, n_references)
+        block = _new_block(new, known.distance, span, one_sided)
+        own = _own_scales(embedding, block, known, one_sided)
         shares = [task(extension.shares, block, part, epsilon, own, one_sided) for part in known.parts]
         made.append(task(extension.finish, shares, divisors, factor, below))
     found = compute(made, "extend", progress)
-    return Extended(*(np.concatenate(column) for column in zip(*found, strict=True)))
+    return Extended(
+        coordinates=np.concatenate([part.coordinates for part in found]),
+        kernel_sums=np.concatenate([part.kernel_sums for part in found]),
+        far=np.concatenate([part.far for part in found]),
+    )
 
 
-def _new_block(new: Table, known: References, span: Span, one_sided: bool) -> Delayed:
+def _new_block(new: Table, distance: Distance, span: Span, one_sided: bool) -> Delayed:
     """Block of one span of new frames, not yet computed."""
     if one_sided:
-        return task(_points, known.axes, rows_of(new.data, span), known.form, known.precision, span)
-    part = part_of(new, span, known.metric.window)
-    return task(_with_covariances, known.axes, part, known.metric, known.form, known.precision, span)
+        return task(_points, distance, rows_of(new.data, span), span)
+    return task(_with_covariances, distance, part_of(new, span, distance.window), span)
 
 
-def _own_scales(
-    embedding: xr.Dataset, block: Delayed, known: References, one_sided: bool, n_references: int
-) -> Delayed | None:
+def _own_scales(embedding: xr.Dataset, block: Delayed, known: References, one_sided: bool) -> Delayed | None:
     """Local scales of one span of new frames, where the embedding has them."""
     if "scale" not in embedding:
         return None
     attrs = embedding.attrs
-    k = min(int(attrs["neighbours"]), n_references)
+    k = min(int(attrs["neighbours"]), known.number)
     tables = [task(extension.nearest, block, part, k, one_sided) for part in known.parts]
     least = _ROUNDING * float(embedding["epsilon"])
     return task(extension.own_scales, tables, k, float(attrs["epsilon_factor"]), least)
 
 
-def _points(axes: Axes, frames: NDArray[Any], form: str, precision: str, span: Span) -> Block:
+def _points(distance: Distance, frames: Array, span: Span) -> Block:
     """New frames without covariances."""
     _check_finite(frames, span[0])
     with np.errstate(over="ignore", invalid="ignore"):  # what is too far for single precision is far
-        return extension.point_block(axes.apply(np.asarray(frames, np.float64)), form, precision)
+        return distance.points(np.asarray(frames, np.float64))
 
 
-def _with_covariances(axes: Axes, part: Part, metric: Metric, form: str, precision: str, span: Span) -> Block:
+def _with_covariances(distance: Distance, part: Part, span: Span) -> Block:
     """New frames with their own covariances; a degenerate one is told with the frames it belongs to."""
-    slab = slab_of(axes, part)
+    slab = slab_of(distance.axes, part)
     _check_finite(slab.frames, span[0] - int(slab.rows[0]))
     try:
         with np.errstate(over="ignore", invalid="ignore"):
-            return forms.build_block(slab, metric, form, precision)
+            return distance.block(slab)
     except DegenerateCovarianceError as error:
         frames = span[0] + error.frames
         which = f"frame {frames[0]}" if len(frames) == 1 else f"{len(frames)} frames from frame {frames[0]} on"
-        why = f"the {metric.window} frames around are all alike" if metric.window else "as given"
+        why = f"the {distance.window} frames around are all alike" if distance.window else "as given"
         raise ValueError(
             f"extend: local covariances of new_frames must not be zero; got zero (or NaN) at {which}: {why}. "
             "Leave the stretch out, take method='one-sided', or embed with a ridge such as regularization=1e-6."
         ) from None
 
 
-def _check_finite(frames: NDArray[Any], first: int) -> None:
+def _check_finite(frames: Array, first: int) -> None:
     """Frames that are not finite are told."""
     bad = first_not_finite(frames)
     if bad is not None:
@@ -415,7 +290,7 @@ def _check_finite(frames: NDArray[Any], first: int) -> None:
         )
 
 
-def _warn_far(far: NDArray[np.bool_]) -> None:
+def _warn_far(far: Booleans) -> None:
     """Frames unlike all that were embedded are told."""
     if far.any():
         warn(

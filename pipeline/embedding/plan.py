@@ -1,43 +1,30 @@
-"""What an embedding will cost: the way, the home of its tiles, memory, tasks, passes and seconds."""
+"""What an embedding will do and cost: method, home of the tiles, memory, tasks, passes and seconds."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from manifold_observer.tasks.engine import forms, moments
-from manifold_observer.tasks.engine import timing as calibrate
+from manifold_observer.tasks.engine import forms, timing
 from manifold_observer.tasks.engine.covariance import DegenerateCovarianceError
+from manifold_observer.tasks.engine.distance import Distance
 from manifold_observer.tasks.engine.panel import DIAGONAL_FRAMES
-from manifold_observer.tasks.engine.slab import Metric
 
-from ..engine.blocks import Part, check_moments, degenerate, part_of, slab_of, table
+from ..engine.blocks import Part, Table, check_moments, degenerate, part_of, slab_of, table
 from ..engine.condition import choose_conditioning
 from ..engine.config import EmbedConfig
-from ..engine.cuts import landmark_spans, panels, tile_size
-from ..engine.decide import choose_form, choose_metric
-from ..engine.eigensolve import WIDTH, wanted_modes
-from ..engine.exact import TOLERANCES
-from ..engine.memory import (
-    EXACT_FRAMES,
-    LOCAL_BYTES,
-    Shape,
-    choose_home,
-    choose_method,
-    exact_memory,
-    landmark_memory,
-    tile_bytes,
-)
+from ..engine.cuts import landmark_spans, panels
+from ..engine.decide import Decision, decide, measure, shape_of
+from ..engine.memory import EXACT_FRAMES, LOCAL_BYTES, Shape, tile_bytes
 from ..frames.runs import require_features, task_memory
+from ..frames.segments import short_segments
 from ..graph.compute import compute, one_blas_thread, silent, task
-from ..graph.limits import Memory, Workers, gib, require, workers
+from ..graph.limits import Memory, gib
 
-# Frames that the calibration looks at.
+# Frames that are looked at.
 _SAMPLE_FRAMES = 4096
 # Seconds that one task costs beside its work, and that one round trip costs.
 _TASK_SECONDS, _TRIP_SECONDS = 0.006, 0.03
@@ -47,7 +34,7 @@ _UNEVEN = 1.1
 
 @dataclass(frozen=True)
 class Plan:
-    """A forecast, as :func:`plan` makes it; bytes are upper bounds, seconds an estimate.
+    """What an embedding will cost, as :func:`plan` finds it; bytes are upper bounds, seconds an estimate.
 
     Examples
     --------
@@ -92,11 +79,11 @@ class Plan:
     """Why this way and this home."""
 
     def as_dict(self) -> dict[str, Any]:
-        """The forecast for machines."""
+        """The plan for machines."""
         return {**asdict(self), "reasons": list(self.reasons)}
 
     def __str__(self) -> str:
-        """The forecast for people."""
+        """The plan for people."""
         where = "" if self.home == "none" else f", tiles {self.home}, {self.passes} passes"
         lines = [
             f"{self.n_frames} frames of {self.n_features} features ({self.n_axes} axes) on {self.n_workers} workers",
@@ -112,7 +99,7 @@ class Plan:
 
 
 def plan(frames: xr.DataArray, **options: Any) -> Plan:
-    """Forecast what :func:`embed` will cost with the same options; it computes a short calibration.
+    """Plan what :func:`embed` will do with the same options, and what it will cost; it times a few tiles.
 
     The first 4,096 frames are read, and a tile of them is timed on every worker at once, which takes
     about a second or two.
@@ -126,7 +113,7 @@ def plan(frames: xr.DataArray, **options: Any) -> Plan:
 
     Returns
     -------
-    The forecast; ``print(plan)`` reads well.
+    The plan, which prints as a few lines of text.
 
     Raises
     ------
@@ -144,17 +131,16 @@ def plan(frames: xr.DataArray, **options: Any) -> Plan:
     for unused in ("progress", "checkpoint"):
         options.pop(unused, None)
     config = EmbedConfig(**options).resolved(given_covariances=covariance is not None)
-    whole = table(frames, covariance, config.window, config.windows)
-    few = slice(0, min(_SAMPLE_FRAMES, whole.n_frames))
+    rows = table(frames, covariance, config)
     require_features(frames)
     before = task_memory(frames)
     with one_blas_thread():
-        found = _plan(whole.n_frames, frames.isel(frame=few), _some(covariance, few), config)
+        found = _plan(_sampled(rows, config.window), str(frames.attrs.get("features", "")), rows.n_frames, config)
     return found if before is None else _with_features(found, before)
 
 
 def _with_features(found: Plan, before: Memory) -> Plan:
-    """The forecast with the computation of its frames, which is over before the embedding begins."""
+    """The plan with the computation of its frames, which is over before the embedding begins."""
     return replace(
         found,
         bytes_per_task=max(found.bytes_per_task, before.task),
@@ -163,215 +149,144 @@ def _with_features(found: Plan, before: Memory) -> Plan:
     )
 
 
-def require_memory(n_frames: int, n_axes: int, choice: Mapping[str, Any], config: EmbedConfig, window: int) -> None:
-    """Refuse an embedding that would not fit, and say what would; nothing is computed.
-
-    Parameters
-    ----------
-    n_frames, n_axes
-        Frames, and axes of the distances.
-    choice
-        Form and precision.
-    config
-        Options.
-    window
-        Frames of a window, 0 where covariances are given.
-
-    Raises
-    ------
-    ValueError
-        The predicted peak of a worker is above its limit.
-    """
-    there = workers()
-    shape = _shape(n_frames, n_axes, str(choice["form"]), str(choice["precision"]), config, window)
-    method = choose_method(n_frames, shape.itemsize, config)
-    home = _home(shape, method, config)
-    memory = _memory(shape, method, home, config, there)
-    require(memory, there.limit, _what_fits(shape, method, home, config, there))
-
-
-def _plan(n_frames: int, sample: xr.DataArray, covariance: xr.DataArray | None, config: EmbedConfig) -> Plan:
-    """Forecast from a sample of the frames."""
-    rows = table(sample, covariance, config.window, config.windows)
-    here = [np.asarray(compute([x])[0]) if x is not None else None for x in (rows.data, rows.covariance)]
-    rows = rows._replace(data=here[0], covariance=here[1])
-    found = choose_conditioning(rows, str(sample.attrs.get("features", "")), config.condition, silent)
-    rows, total = check_moments(rows._replace(conditioning=found.conditioning), silent)
-    window = 0 if rows.covariance is not None else config.window
-    metric, axes, _ = choose_metric(rows, total, window, config)
-    choice = choose_form(rows, metric, axes, config)
-    there = workers()
-    shape = _shape(n_frames, axes.width, str(choice["form"]), str(choice["precision"]), config, window)
-    method = choose_method(n_frames, shape.itemsize, config)
-    home = _home(shape, method, config)
-    memory = _memory(shape, method, home, config, there)
-    require(memory, there.limit, _what_fits(shape, method, home, config, there))
-    span = (0, min(shape.tile, rows.n_frames))
-    part = part_of(rows, span, window)
-    timed = compute(
-        [
-            task(_rates, axes, part, metric, shape.form, str(choice["precision"]), shape.width)
-            for _ in range(there.number)
-        ]
+def _sampled(rows: Table, window: int) -> Table:
+    """The first frames, computed; a segment that they leave without a whole window is left out."""
+    n = min(max(_SAMPLE_FRAMES, window), rows.n_frames)
+    cut = short_segments(rows.segment[:n], window) if rows.covariance is None and rows.windows == "whole" else []
+    few = slice(0, cut[0][0] if cut else n)
+    data, covariance = (
+        None if values is None else np.asarray(compute([values[few]])[0]) for values in (rows.data, rows.covariance)
     )
-    rates = calibrate.Rates(*(float(np.mean(column)) for column in zip(*timed, strict=True)))
-    passes = _passes(method, home, config)
-    n_panels = len(panels(-(-n_frames // shape.tile), shape.tile**2 * shape.itemsize))
-    tasks = _tasks(n_frames, shape, method, passes, n_panels)
+    return rows._replace(data=data, segment=rows.segment[few], covariance=covariance)
+
+
+def _plan(rows: Table, kind: str, n_frames: int, config: EmbedConfig) -> Plan:
+    """Plan from a sample of the frames."""
+    chosen = choose_conditioning(rows, kind, config.condition, silent)
+    rows, total = check_moments(rows._replace(conditioning=chosen.conditioning), silent)
+    decision = decide(rows, measure(rows, total, config), config, n_frames=n_frames)
+    shape = shape_of(n_frames, decision.distance, config)
+    tasks = _tasks(shape, decision)
+    seconds = _seconds(shape, _timed(rows, shape, decision.workers.number), decision, config, tasks)
     return Plan(
         n_frames=n_frames,
-        n_features=sample.sizes["feature"],
-        n_axes=axes.width,
-        n_workers=there.number,
-        method=method,
-        home=home,
-        form=shape.form,
-        precision=str(choice["precision"]),
-        tile=shape.tile,
+        n_features=rows.n_features,
+        n_axes=shape.n_axes,
+        n_workers=decision.workers.number,
+        method=decision.method,
+        home=decision.home,
+        form=decision.distance.form,
+        precision=decision.distance.precision,
+        tile=decision.tile,
         tasks=tasks,
-        passes=passes,
-        bytes_per_task=memory.task,
-        peak_worker_bytes=memory.worker,
-        peak_caller_bytes=memory.caller,
-        worker_limit_bytes=there.limit,
-        seconds=round(_seconds(shape, rates, method, home, config, passes, tasks, there), 2),
-        reasons=_reasons(shape, method, home, config, there),
+        passes=decision.passes,
+        bytes_per_task=decision.memory.task,
+        peak_worker_bytes=decision.memory.worker,
+        peak_caller_bytes=decision.memory.caller,
+        worker_limit_bytes=decision.workers.limit,
+        seconds=round(seconds, 2),
+        reasons=_reasons(shape, decision, config),
     )
 
 
-def _shape(n_frames: int, n_axes: int, form: str, precision: str, config: EmbedConfig, window: int) -> Shape:
-    """Sizes of an embedding."""
-    width = max(WIDTH, wanted_modes(config, n_frames) + 4) + 1
-    tile = config.tile or tile_size(n_frames)
-    return Shape(n_frames, n_axes, form, np.dtype(precision).itemsize, window, tile, width)
+def _timed(rows: Table, shape: Shape, n_workers: int) -> timing.Rates:
+    """A tile of the sample, timed on every worker at once."""
+    span = (0, min(shape.tile, rows.n_frames))
+    part = part_of(rows, span, shape.distance.window)
+    found = compute([task(_rates, shape.distance, part, shape.width) for _ in range(n_workers)])
+    return timing.Rates(
+        block=float(np.mean([rates.block for rates in found])),
+        fused=float(np.mean([rates.fused for rates in found])),
+        stored=float(np.mean([rates.stored for rates in found])),
+    )
 
 
-def _home(shape: Shape, method: str, config: EmbedConfig) -> str:
-    """Where tiles live, if there are any."""
-    if method == "landmarks" and not config.refine:
-        return "none"
-    return choose_home(shape.n_frames, shape.itemsize, config.home)
-
-
-def _memory(shape: Shape, method: str, home: str, config: EmbedConfig, there: Workers) -> Memory:
-    """Bounds of the chosen way; with refinement, of both."""
-    streamed = landmark_memory(shape, min(config.landmarks, shape.n_frames), config.landmark_route)
-    if home == "none":
-        return streamed
-    exact = exact_memory(shape, home, _passes(method, home, config), there.number)
-    if method == "exact":
-        return exact
-    return Memory(*(max(pair) for pair in zip(streamed, exact, strict=True)))
-
-
-def _passes(method: str, home: str, config: EmbedConfig) -> int:
-    """Passes over the kernel, as measured: 1.15 a digit of the residual, or a digit and two from random vectors."""
-    if method == "landmarks":
-        return config.refine
-    digits = -math.log10(config.residual_tolerance or TOLERANCES[home])
-    warm = home != "local" and config.epsilon != "local"
-    needed = round(1.15 * digits) if warm else math.ceil(digits - 1e-9) + 2
-    return min(needed + (config.alpha != 0), config.max_passes)
-
-
-def _tasks(n_frames: int, shape: Shape, method: str, passes: int, n_panels: int) -> int:
+def _tasks(shape: Shape, decision: Decision) -> int:
     """Tasks of all stages."""
-    n_blocks = -(-n_frames // shape.tile)
-    exact = 3 * n_blocks + 2 * n_panels + passes * (n_panels + n_blocks)
-    streamed = 3 * len(landmark_spans(n_frames, shape.n_axes))
-    return (exact if method == "exact" or passes else 0) + (streamed if method == "landmarks" else 0)
+    n_blocks = -(-shape.n_frames // shape.tile)
+    n_panels = len(panels(n_blocks, shape.tile**2 * shape.itemsize))
+    exact = 3 * n_blocks + 2 * n_panels + decision.passes * (n_panels + n_blocks)
+    if decision.method == "exact":
+        return exact
+    return (exact if decision.passes else 0) + 3 * len(landmark_spans(shape.n_frames, shape.n_axes))
 
 
-def _seconds(
-    shape: Shape,
-    rates: calibrate.Rates,
-    method: str,
-    home: str,
-    config: EmbedConfig,
-    passes: int,
-    tasks: int,
-    there: Workers,
-) -> float:
+def _seconds(shape: Shape, rates: timing.Rates, decision: Decision, config: EmbedConfig, tasks: int) -> float:
     """Time of all stages."""
-    n = shape.n_frames
-    pairs, fused_pairs = (n * (n + diagonal) / 2 for diagonal in (shape.tile, DIAGONAL_FRAMES))
-    overhead = tasks * _TASK_SECONDS + (passes + 8) * _TRIP_SECONDS
-    blocks = n * rates.block / there.number
-    making = max(rates.fused - rates.stored, 0.5 * rates.fused)
-    m = min(config.landmarks if method == "landmarks" else 1000, n)
-    strips = n * (m + 256) * making * _apart(shape, m) / there.number + 4e-10 * m**3
-    multiplied = fused_pairs * rates.fused if home == "recomputed" else pairs * rates.stored
-    per_pass = _UNEVEN * multiplied / there.number
-    algebra = passes * (passes + 3) * n * shape.width**2 * 4e-10
-    if home == "local":
-        per_pass, algebra = n * n * shape.width * 1.5e-10, algebra + n * n * 4e-9
-    once = pairs * making / there.number if home != "recomputed" else 0.0
-    warm = strips if home != "local" and method == "exact" else 0.0
-    exact = blocks + once + warm + passes * per_pass + algebra
-    if method == "exact":
-        return overhead + exact
+    n, number = shape.n_frames, decision.workers.number
+    overhead = tasks * _TASK_SECONDS + (decision.passes + 8) * _TRIP_SECONDS
+    blocks = n * rates.block / number
+    m = min(config.landmarks if decision.method == "landmarks" else 1000, n)
+    strips = n * (m + 256) * _making(rates) * _apart(shape, m) / number + 4e-10 * m**3
+    if decision.method == "exact":
+        return overhead + _exact_seconds(shape, rates, decision, blocks, 0.0 if decision.home == "local" else strips)
     route = 3 if config.landmark_route == "diffusion" else 1
-    return overhead + route * (blocks + strips) + (exact if config.refine else 0.0)
+    refined = _exact_seconds(shape, rates, decision, blocks, 0.0) if config.refine else 0.0
+    return overhead + route * (blocks + strips) + refined
+
+
+def _making(rates: timing.Rates) -> float:
+    """Time to make a pair's affinity."""
+    return max(rates.fused - rates.stored, 0.5 * rates.fused)
+
+
+def _exact_seconds(shape: Shape, rates: timing.Rates, decision: Decision, blocks: float, warm: float) -> float:
+    """Time of passes over the whole kernel, with that of the blocks and of the landmarks to start from."""
+    n, passes, number = shape.n_frames, decision.passes, decision.workers.number
+    pairs, fused_pairs = (n * (n + diagonal) / 2 for diagonal in (shape.tile, DIAGONAL_FRAMES))
+    multiplied = fused_pairs * rates.fused if decision.home == "recomputed" else pairs * rates.stored
+    per_pass = _UNEVEN * multiplied / number
+    algebra = passes * (passes + 3) * n * shape.width**2 * 4e-10
+    if decision.home == "local":
+        per_pass, algebra = n * n * shape.width * 1.5e-10, algebra + n * n * 4e-9
+    once = pairs * _making(rates) / number if decision.home != "recomputed" else 0.0
+    return blocks + once + warm + passes * per_pass + algebra
 
 
 def _apart(shape: Shape, n_landmarks: int) -> float:
     """How many times as long a pair takes with landmarks, whose windows share few rows, than within a tile."""
-    p, w = shape.n_axes, shape.window
-    apart = forms.cost_apart(shape.form, p, shape.rank, w, min(w, shape.n_frames / n_landmarks))
-    return max(1.0, apart / forms.cost(shape.form, p, shape.rank, w))
+    form, p, rank, w = shape.distance.form, shape.n_axes, shape.distance.rank, shape.window
+    apart = forms.cost_apart(form, p, rank, w, min(w, shape.n_frames / n_landmarks))
+    return max(1.0, apart / forms.cost(form, p, rank, w))
 
 
-def _reasons(shape: Shape, method: str, home: str, config: EmbedConfig, there: Workers) -> tuple[str, ...]:
-    """Why this way and this home."""
+def _reasons(shape: Shape, decision: Decision, config: EmbedConfig) -> tuple[str, ...]:
+    """Why this method and this home."""
+    return _why_method(shape, decision, config), _why_home(shape, decision, config)
+
+
+def _why_method(shape: Shape, decision: Decision, config: EmbedConfig) -> str:
+    """Why all pairs, or landmarks."""
     tiles = tile_bytes(shape.n_frames, shape.itemsize)
     if config.method != "auto":
-        first = f"method={config.method!r} was asked for"
-    elif method == "landmarks":
-        first = f"{shape.n_frames} frames are more than {EXACT_FRAMES}, and {gib(tiles)} of tiles do not fit"
-    elif shape.n_frames <= EXACT_FRAMES:
-        first = f"{shape.n_frames} frames are few enough ({EXACT_FRAMES}) for all pairs"
-    else:
-        first = f"{gib(tiles)} of tiles fit, or a local scale needs all pairs"
-    if method == "landmarks" and not config.refine:
-        return (first, f"every frame meets {min(config.landmarks, shape.n_frames)} landmarks")
+        return f"method={config.method!r} was asked for"
+    if decision.method == "landmarks":
+        return f"{shape.n_frames} frames are more than {EXACT_FRAMES}, and {gib(tiles)} of tiles do not fit"
+    if shape.n_frames <= EXACT_FRAMES:
+        return f"{shape.n_frames} frames are few enough ({EXACT_FRAMES}) for all pairs"
+    return f"{gib(tiles)} of tiles fit, or a local scale needs all pairs"
+
+
+def _why_home(shape: Shape, decision: Decision, config: EmbedConfig) -> str:
+    """Why tiles live where they do."""
+    if decision.home == "none":
+        return f"every frame meets {min(config.landmarks, shape.n_frames)} landmarks"
     if config.home != "auto":
-        return (first, f"home={config.home!r} was asked for")
-    half = gib(there.total / 2)
-    second = {
-        "local": f"{gib(tiles)} of tiles are at most {gib(LOCAL_BYTES)}: they are brought here",
-        "resident": f"{gib(tiles)} of tiles fit into half of the workers' memory, {half}",
-        "recomputed": f"{gib(tiles)} of tiles do not fit into half of the workers' memory, {half}",
-    }[home]
-    return (first, second)
+        return f"home={config.home!r} was asked for"
+    tiles, half = gib(tile_bytes(shape.n_frames, shape.itemsize)), gib(decision.workers.total / 2)
+    return {
+        "local": f"{tiles} of tiles are at most {gib(LOCAL_BYTES)}: they are brought here",
+        "resident": f"{tiles} of tiles fit into half of the workers' memory, {half}",
+        "recomputed": f"{tiles} of tiles do not fit into half of the workers' memory, {half}",
+    }[decision.home]
 
 
-def _what_fits(shape: Shape, method: str, home: str, config: EmbedConfig, there: Workers) -> str:
-    """The first of the gentler ways that would fit, in words."""
-    gentler = exact_memory(shape, "recomputed", 4, there.number)
-    if method == "exact" and home != "recomputed" and _fits(gentler, there):
-        return "home='recomputed' would fit."
-    for m in (config.landmarks, 2000, 1000, 500, 200):
-        if m <= config.landmarks and _fits(landmark_memory(shape, m), there):
-            return f"method='landmarks' with landmarks={m} would fit."
-    return "Give the workers more memory, or take fewer features."
-
-
-def _fits(memory: Memory, there: Workers) -> bool:
-    """Whether a way fits into a worker."""
-    return memory.worker <= there.limit
-
-
-def _rates(axes: moments.Axes, part: Part, metric: Metric, form: str, precision: str, width: int) -> calibrate.Rates:
-    """Calibration of one worker."""
+def _rates(distance: Distance, part: Part, width: int) -> timing.Rates:
+    """Timings of one worker."""
     try:
-        return calibrate.rates(slab_of(axes, part), metric, form, precision, width)
+        return timing.rates(slab_of(distance.axes, part), distance, width)
     except DegenerateCovarianceError as error:
-        raise degenerate(error, metric, (0, int(part.rows.lengths.sum()))) from None
-
-
-def _some(covariance: xr.DataArray | None, few: slice) -> xr.DataArray | None:
-    """The same frames of given covariances."""
-    return None if covariance is None else covariance.isel(frame=few)
+        raise degenerate(error, distance.window, (0, int(part.reach.rows.lengths.sum()))) from None
 
 
 def _duration(seconds: float) -> str:

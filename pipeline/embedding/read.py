@@ -10,9 +10,10 @@ from dask.delayed import Delayed
 from numpy.typing import NDArray
 
 from manifold_observer.tasks.arrays import first_not_finite
-from manifold_observer.tasks.engine import extension, forms
+from manifold_observer.tasks.engine import extension
+from manifold_observer.tasks.engine.distance import Distance
 from manifold_observer.tasks.engine.moments import Axes
-from manifold_observer.tasks.engine.slab import Metric, Slab
+from manifold_observer.tasks.engine.slab import Slab
 from manifold_observer.tasks.observers import observer
 
 from ..engine.cuts import shrinking_windows
@@ -20,7 +21,7 @@ from ..frames.labels import segment_of
 from ..graph.compute import compute, one_blas_thread, silent, task
 from ..graph.slabs import rows_of
 from ..graph.spans import Span, blocks
-from .extend import References, axes_of, reference_numbers, references
+from .references import References, axes_of, reference_numbers, references
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -120,7 +121,7 @@ def _by_time(embedding: xr.Dataset, frames: xr.DataArray) -> Integers:
 def _read_new(embedding: xr.Dataset, frames: xr.DataArray, new: NDArray[np.bool_], past: Floats, found: Read) -> None:
     """Fill in new frames, span by span, each against every block of references."""
     numbers = reference_numbers(embedding)
-    known = references(embedding, numbers, silent, "causal")
+    known = references(embedding, numbers, silent)
     epsilon, divisors = float(embedding["epsilon"]), _divisors(embedding)
     below = extension.far_below(embedding["degree"].values, numbers)
     factor = embedding.sizes["frame"] / len(numbers)
@@ -170,8 +171,10 @@ def _span_tasks(
     starts, stops = shrinking_windows(longer, window, (span[0] + h, span[1] + h), causal=True)
     low = int(starts[0])
     before = past[min(low, h) :]
-    slab = task(_slab, known.axes, before, rows_of(data, (max(low - h, 0), span[1])), starts - low, stops - low, span)
-    shares = [task(_shares, slab, known.metric, known.form, known.precision, part, epsilon) for part in known.parts]
+    slab = task(
+        _slab, known.distance.axes, before, rows_of(data, (max(low - h, 0), span[1])), starts - low, stops - low, span
+    )
+    shares = [task(_shares, slab, known.distance, part, epsilon) for part in known.parts]
     return task(_finish, slab, shares, divisors, factor, below)
 
 
@@ -193,7 +196,7 @@ def _slab(axes: Axes, before: Floats, frames: NDArray[Any], starts: Integers, st
     return Slab(values, stops - 1, starts, None, stops - starts)
 
 
-def _shares(slab: Slab, metric: Metric, form: str, precision: str, reference: Any, epsilon: float) -> Floats:
+def _shares(slab: Slab, distance: Distance, reference: Any, epsilon: float) -> Floats:
     """Shares of one block of references, for as many new frames at a time, the last ones repeated to fill up."""
     parts, n = [], len(slab.rows)
     for first in range(0, n, _TOGETHER):
@@ -201,7 +204,7 @@ def _shares(slab: Slab, metric: Metric, form: str, precision: str, reference: An
         widths = None if slab.widths is None else slab.widths[own]
         some = Slab(slab.frames, slab.rows[own], slab.starts[own], None, widths)
         with np.errstate(over="ignore", invalid="ignore"):
-            block = forms.build_block(some, metric, form, precision)
+            block = distance.block(some)
         parts.append(extension.shares(block, reference, epsilon, None, one_sided=False)[: n - first])
     return np.concatenate(parts)
 

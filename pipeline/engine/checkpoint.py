@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manifold_observer.tasks import atomic
-from manifold_observer.tasks.arrays import digest
+from manifold_observer.tasks.arrays import Floats, digest
 from manifold_observer.tasks.engine import lanczos
 
 from ..graph.warn import warn
@@ -24,7 +23,6 @@ from .ownership import check_folder, claim, is_marked, is_partial, remove_files
 from .passfile import DamagedError, Pass
 from .tiledisk import clear_tiles, tile_folder
 
-Floats = NDArray[np.float64]
 _MARK = "manifold-observer-passes"
 _WHAT = "embed: checkpoint"
 _PASS = re.compile(r"pass-(\d{3,})\.npz")

@@ -11,13 +11,15 @@ from manifold_observer.tasks.engine.forms import FORMS
 from ..frames.conditioning import CONDITIONS
 from ..frames.options import as_attributes, check_choice, is_whole
 
+Attrs = dict[str, int | float | str]
+"""Attributes that every file format can hold."""
 METHODS = ("auto", "exact", "landmarks")
 PRECISIONS = ("auto", "float32", "float64")
 HOMES = ("auto", "local", "resident", "recomputed", "disk")
 LANDMARK_CHOICES = ("uniform", "kmeans++", "farthest")
+LANDMARK_ROUTES = ("nystrom", "diffusion")
 SHRINKAGES = ("auto", "identity", "pooled", "none")
 PRESETS = ("auto", "paper")
-LANDMARK_ROUTES = ("nystrom", "diffusion")
 
 
 @dataclass(frozen=True)
@@ -87,16 +89,6 @@ class EmbedConfig:
             _require(isinstance(value, Real) and not isinstance(value, bool), name, "be a number", value)
         _require(1e-12 <= self.tolerance < 1, "tolerance", "lie in [1e-12, 1)", self.tolerance)
         _require(0 <= self.regularization < math.inf, "regularization", "be at least 0", self.regularization)
-        if self.causal and self.shrinkage == "none":
-            raise ValueError(
-                "embed: causal windows grow from a single frame on, and need shrunk covariances; got shrinkage='none'. "
-                "Leave shrinkage= out."
-            )
-        if self.rank is not None and self.regularization:
-            raise ValueError(
-                f"embed: rank and regularization exclude each other, a ridge leaves nothing to cut; got {self.rank} "
-                f"and {self.regularization}. Give one of them."
-            )
         named = self.epsilon in ("median", "local")
         number = not isinstance(self.epsilon, str) and 0 < self.epsilon < math.inf
         _require(named or number, "epsilon", "be 'median', 'local' or a number above 0", self.epsilon)
@@ -115,6 +107,25 @@ class EmbedConfig:
         check_choice("embed", "landmark_choice", self.landmark_choice, LANDMARK_CHOICES)
         check_choice("embed", "landmark_route", self.landmark_route, LANDMARK_ROUTES)
         _require(is_whole(self.refine, 0), "refine", "be at least 0", self.refine)
+        _require(self.tile is None or is_whole(self.tile, 1), "tile", "be at least 1, or None", self.tile)
+        within = self.residual_tolerance is None or 0 < self.residual_tolerance < 1
+        _require(within, "residual_tolerance", "lie in (0, 1), or be None", self.residual_tolerance)
+        _require(is_whole(self.max_passes, 1), "max_passes", "be at least 1", self.max_passes)
+        _require(is_whole(self.seed, 0), "seed", "be at least 0", self.seed)
+        self._check_together()
+
+    def _check_together(self) -> None:
+        """Refuse options that exclude each other."""
+        if self.causal and self.shrinkage == "none":
+            raise ValueError(
+                "embed: causal windows grow from a single frame on, and need shrunk covariances; got shrinkage='none'. "
+                "Leave shrinkage= out."
+            )
+        if self.rank is not None and self.regularization:
+            raise ValueError(
+                f"embed: rank and regularization exclude each other, a ridge leaves nothing to cut; got {self.rank} "
+                f"and {self.regularization}. Give one of them."
+            )
         if self.method == "landmarks" and self.epsilon == "local":
             raise ValueError(
                 "embed: epsilon='local' needs the neighbours among all frames, which landmarks do not have; got "
@@ -125,18 +136,14 @@ class EmbedConfig:
                 "embed: landmark_route='diffusion' has no density normalisation, alpha must be 0 with it; got "
                 f"{self.alpha}. Give alpha=0, or landmark_route='nystrom'."
             )
-        _require(self.tile is None or is_whole(self.tile, 1), "tile", "be at least 1, or None", self.tile)
-        within = self.residual_tolerance is None or 0 < self.residual_tolerance < 1
-        _require(within, "residual_tolerance", "lie in (0, 1), or be None", self.residual_tolerance)
-        _require(is_whole(self.max_passes, 1), "max_passes", "be at least 1", self.max_passes)
-        _require(is_whole(self.seed, 0), "seed", "be at least 0", self.seed)
 
     def resolved(self, *, given_covariances: bool = False) -> EmbedConfig:
-        """The same with what the preset and given covariances decide written out."""
+        """The same with what the preset, other options and given covariances decide written out."""
         if self.preset == "paper" or given_covariances:
             return replace(self, condition="none", axes=None, shrinkage="none", causal=False)
         cut = self.rank is not None or self.regularization or self.tolerance != EmbedConfig.tolerance
-        if self.form == "window" or (self.shrinkage == "auto" and cut):
+        windowed = self.form != "auto" and FORMS[self.form].needs_windows
+        if self.shrinkage == "auto" and (cut or windowed):
             return replace(self, shrinkage="none")
         return self
 
@@ -147,7 +154,7 @@ class EmbedConfig:
             return "causal"
         return "whole" if self.shrinkage == "none" else "shrinking"
 
-    def attrs(self) -> dict[str, int | float | str]:
+    def attrs(self) -> Attrs:
         """Settings as attributes that every file format can hold."""
         return as_attributes(asdict(self))
 

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from manifold_observer.tasks.engine.panel import Pair
+
 from ..frames.segments import segment_spans
 from ..graph.spans import Integers, Span, blocks
 
@@ -73,6 +75,95 @@ def window_starts_of(segment: Integers, window: int, span: Span) -> Integers:
     """
     low, high = max(span[0] - window, 0), min(span[1] + window, len(segment))
     return window_starts(segment[low:high], window)[span[0] - low : span[1] - low] + low
+
+
+class Runs(NamedTuple):
+    """Whole numbers that mostly count up by one, as (offset from counting, how many) pairs: a task's graph is small."""
+
+    offsets: Integers
+    lengths: Integers
+
+    def expand(self) -> Integers:
+        """The numbers."""
+        return np.repeat(self.offsets, self.lengths) + np.arange(int(self.lengths.sum()))
+
+
+def runs_of(numbers: Integers) -> Runs:
+    """Pack whole numbers.
+
+    Examples
+    --------
+    >>> runs_of(np.array([3, 4, 5, 9])).lengths
+    array([3, 1])
+    """
+    offsets = numbers - np.arange(len(numbers))
+    spans = segment_spans(offsets)
+    return Runs(offsets[[start for start, _ in spans]], np.array([stop - start for start, stop in spans]))
+
+
+class Reach(NamedTuple):
+    """Frames that a block is made from; within them the rows of its own frames, and of the first of each window.
+
+    ``used`` are the rows that are taken, None for all; rows and starts then count in those. ``stops`` are the rows
+    after the windows, where these are not all equally wide.
+    """
+
+    span: Span
+    rows: Runs
+    starts: Runs
+    used: Runs | None = None
+    stops: Runs | None = None
+
+
+def reach(segment: Integers, window: int, span: Span, chosen: Integers | None = None, windows: str = "whole") -> Reach:
+    """What the frames of a span, or some ``chosen`` ones of them, reach into with their windows.
+
+    Parameters
+    ----------
+    segment
+        Segment of every frame.
+    window
+        Frames in a window, 0 where covariances are given.
+    span
+        Frames of the block.
+    chosen
+        Frames of the span that are wanted, ascending; a block of landmarks that kept the frames between them would
+        hold all there are.
+    windows
+        ``"whole"``, ``"shrinking"`` to short segments, or ``"causal"``.
+
+    Returns
+    -------
+    Frames, rows and starts.
+
+    Examples
+    --------
+    >>> reach(np.zeros(9), 3, (4, 6)).span, reach(np.zeros(9), 3, (0, 9), np.array([1, 7])).used.expand()
+    ((3, 7), array([0, 1, 2, 6, 7, 8]))
+    """
+    numbers = np.arange(*span) if chosen is None else chosen
+    if not window:
+        here = runs_of(np.arange(len(numbers)))
+        return Reach(span, here, here, None if chosen is None else runs_of(chosen - span[0]))
+    starts, stops = (ends[numbers - span[0]] for ends in _windows(segment, window, span, windows))
+    low, high = min(int(starts[0]), int(numbers[0])), max(int(stops[-1]), int(numbers[-1]) + 1)
+    varied = windows != "whole"
+    if chosen is None:
+        after = runs_of(stops - low) if varied else None
+        return Reach((low, high), runs_of(numbers - low), runs_of(starts - low), None, after)
+    within = np.minimum(starts[:, None] + np.arange(window), stops[:, None] - 1)
+    used = np.unique(within)  # a frame lies within its window
+    rows, first = (runs_of(np.searchsorted(used, wanted)) for wanted in (numbers, starts))
+    after = runs_of(np.searchsorted(used, stops - 1) + 1) if varied else None
+    return Reach((low, high), rows, first, runs_of(used - low), after)
+
+
+def _windows(segment: Integers, window: int, span: Span, windows: str) -> tuple[Integers, Integers]:
+    """First frames of the windows of a span, and the frames after their last."""
+    if windows != "whole":
+        return shrinking_windows(segment, window, span, windows == "causal")
+    starts = window_starts_of(segment, window, span)
+    return starts, starts + window
 
 
 def shrinking_windows(segment: Integers, window: int, span: Span, causal: bool = False) -> tuple[Integers, Integers]:
@@ -161,7 +252,7 @@ class PanelPlan(NamedTuple):
     """One panel: the blocks that it pairs, in its own order, and its tiles as pairs of places in them."""
 
     blocks: tuple[int, ...]
-    tiles: tuple[tuple[int, int], ...]
+    tiles: tuple[Pair, ...]
 
 
 def panels(n_blocks: int, tile_bytes: int) -> list[PanelPlan]:

@@ -1,73 +1,281 @@
-"""Axes, metric, form and precision: what is chosen before the first tile."""
+"""How an embedding is computed: form, precision, method, home of the tiles and memory, decided once.
+
+Who computes and who plans read the same :class:`Decision`: workers that come or go in between change nothing.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+from manifold_observer.tasks.engine.covariance import DegenerateCovarianceError
+from manifold_observer.tasks.engine.distance import Distance
+from manifold_observer.tasks.engine.forms import build_block
 from manifold_observer.tasks.engine.moments import Axes, Moments, span_axes
-from manifold_observer.tasks.engine.probe import Probe
+from manifold_observer.tasks.engine.probe import Probe, candidates, probe_forms
 from manifold_observer.tasks.engine.slab import Metric
 
-from ..graph.compute import Progress, silent
-from .blocks import Table, fastest, probe, pseudo_inverse
+from ..graph.compute import Progress, compute, silent, task
+from ..graph.limits import Memory, Workers, gib, require, workers
+from ..graph.spans import Span
+from .blocks import Part, Table, degenerate, local_metric, part_of, slab_of
 from .config import EmbedConfig
+from .cuts import tile_size
+from .eigensolve import WIDTH, wanted_modes
+from .memory import EXACT_FRAMES, LOCAL_BYTES, Shape, exact_memory, landmark_memory, tile_bytes
 from .shrink import Shrunk, leading, shrink
 
+TOLERANCES = {"local": 1e-10, "resident": 1e-6, "disk": 1e-4, "recomputed": 1e-4}
+"""Largest residual, by where the tiles are: passes over recomputed tiles are dear."""
+# Share of the memory that tiles may fill: beyond it a cluster spills, which is slower than recomputing.
+_SHARE = 0.5
+_PROBE_FRAMES = 128
+_MARGIN = 0.5
 # Single precision must be this much finer than the scale of the kernel.
 _FLOAT32_SHARE = 2e-5
 
 
-def choose_metric(
-    rows: Table, total: Moments, window: int, config: EmbedConfig, progress: Progress = silent
-) -> tuple[Metric, Axes, Shrunk | None]:
+@dataclass(frozen=True)
+class Decision:
+    """How an embedding is computed."""
+
+    distance: Distance
+    """Metric, axes, form and precision."""
+    float32_error: float
+    """Error of the distance in single precision, as a probe found it."""
+    method: str
+    """"exact" or "landmarks"."""
+    home: str
+    """Where tiles live: "local", "resident", "recomputed", "disk", or "none" for landmarks alone."""
+    tile: int
+    """Frames on the side of a tile."""
+    passes: int
+    """Passes over the whole kernel, as expected."""
+    memory: Memory
+    """Bounds of a task, a worker and the caller."""
+    workers: Workers
+    """The workers that there were when it was taken."""
+
+    @property
+    def choice(self) -> dict[str, Any]:
+        """What the numbers depend on, as attributes; a solve that is resumed chooses it again."""
+        return {
+            "form": self.distance.form,
+            "precision": self.distance.precision,
+            "float32_error": self.float32_error,
+            "axes": self.distance.axes.width,
+        }
+
+
+def decide(
+    rows: Table,
+    measured: Measured,
+    config: EmbedConfig,
+    *,
+    earlier: dict[str, Any] | None = None,
+    n_frames: int | None = None,
+) -> Decision:
+    """Decide how frames are embedded, or refuse what does not fit; it computes one task, where the frames are.
+
+    Parameters
+    ----------
+    rows
+        Frames, or some of them.
+    measured
+        Their metric and axes, as :func:`measure` chose them.
+    config
+        Options.
+    earlier
+        The ``choice`` of an earlier run, which is taken again.
+    n_frames
+        Frames of the embedding, where ``rows`` are only some of them.
+
+    Returns
+    -------
+    The decision.
+
+    Raises
+    ------
+    ValueError
+        Some local covariances have no inverse, or the predicted peak of a worker is above its limit.
+    """
+    distance, error = _choose_distance(rows, measured, config, earlier)
+    return settle(n_frames or rows.n_frames, distance, error, config)
+
+
+def settle(n_frames: int, distance: Distance, float32_error: float, config: EmbedConfig) -> Decision:
+    """The rest of the decision, which needs no frames; nothing is computed."""
+    there, shape = workers(), shape_of(n_frames, distance, config)
+    method = choose_method(n_frames, distance.itemsize, config, there)
+    home = (
+        choose_home(n_frames, distance.itemsize, config.home, there) if method == "exact" or config.refine else "none"
+    )
+    passes = expected_passes(method, home, config)
+    memory = _bounds(shape, method, home, config, passes, there)
+    require(memory, there.limit, _what_fits(shape, method, home, config, there))
+    return Decision(distance, float32_error, method, home, shape.tile, passes, memory, there)
+
+
+def shape_of(n_frames: int, distance: Distance, config: EmbedConfig) -> Shape:
+    """Sizes of an embedding."""
+    width = max(WIDTH, wanted_modes(config, n_frames) + 4) + 1
+    return Shape(n_frames, distance, config.tile or tile_size(n_frames), width)
+
+
+def choose_method(n_frames: int, itemsize: int, config: EmbedConfig, there: Workers) -> str:
+    """Exact as long as it is a matter of minutes or the tiles fit; landmarks beyond.
+
+    Parameters
+    ----------
+    n_frames
+        Frames of the embedding.
+    itemsize
+        Bytes of a number of a tile.
+    config
+        The method that was asked for, and the scale: a local one needs all pairs.
+    there
+        The workers.
+
+    Returns
+    -------
+    ``"exact"`` or ``"landmarks"``.
+    """
+    if config.method != "auto":
+        return config.method
+    if n_frames <= EXACT_FRAMES or config.epsilon == "local":
+        return "exact"
+    return "exact" if tile_bytes(n_frames, itemsize) <= _SHARE * there.total else "landmarks"
+
+
+def choose_home(n_frames: int, itemsize: int, wanted: str, there: Workers) -> str:
+    """Where the tiles of a kernel live: local when small, resident where they fit, else recomputed in every pass.
+
+    Parameters
+    ----------
+    n_frames
+        Frames of the embedding.
+    itemsize
+        Bytes of a number.
+    wanted
+        ``"auto"``, or a home that is taken if it fits.
+    there
+        The workers.
+
+    Returns
+    -------
+    ``"local"``, ``"resident"``, ``"recomputed"`` or ``"disk"``.
+
+    Raises
+    ------
+    ValueError
+        Resident tiles were asked for and do not fit; with the bytes on both sides, and what would fit.
+    """
+    if wanted == "local" or (wanted == "auto" and tile_bytes(n_frames, itemsize) <= LOCAL_BYTES):
+        return "local"
+    needed, room = tile_bytes(n_frames, itemsize), int(_SHARE * there.total)
+    if needed <= room:
+        return "resident" if wanted == "auto" else wanted
+    if wanted == "resident":
+        fits = int((2 * room / itemsize) ** 0.5)
+        raise ValueError(
+            f"embed: resident tiles must fit into half of the workers' memory; {n_frames} frames need "
+            f"{gib(needed)} of {gib(room)}. About {fits} frames would fit: give home='recomputed', or more workers."
+        )
+    return "recomputed" if wanted == "auto" else wanted
+
+
+def expected_passes(method: str, home: str, config: EmbedConfig) -> int:
+    """Passes over the kernel, as measured: 1.15 a digit of the residual, or a digit and two from random vectors."""
+    if method == "landmarks":
+        return config.refine
+    digits = -math.log10(config.residual_tolerance or TOLERANCES[home])
+    warm = home != "local" and config.epsilon != "local"
+    needed = round(1.15 * digits) if warm else math.ceil(digits - 1e-9) + 2
+    return min(needed + (config.alpha != 0), config.max_passes)
+
+
+def _bounds(shape: Shape, method: str, home: str, config: EmbedConfig, passes: int, there: Workers) -> Memory:
+    """Bounds of the chosen way; with refinement, of both."""
+    streamed = landmark_memory(shape, min(config.landmarks, shape.n_frames), config.landmark_route)
+    if home == "none":
+        return streamed
+    exact = exact_memory(shape, home, passes, there.number)
+    if method == "exact":
+        return exact
+    return Memory(
+        task=max(streamed.task, exact.task),
+        worker=max(streamed.worker, exact.worker),
+        caller=max(streamed.caller, exact.caller),
+    )
+
+
+def _what_fits(shape: Shape, method: str, home: str, config: EmbedConfig, there: Workers) -> str:
+    """The first of the gentler ways that would fit, in words."""
+    gentler = exact_memory(shape, "recomputed", 4, there.number)
+    if method == "exact" and home != "recomputed" and gentler.worker <= there.limit:
+        return "home='recomputed' would fit."
+    for m in (config.landmarks, 2000, 1000, 500, 200):
+        if m <= config.landmarks and landmark_memory(shape, m).worker <= there.limit:
+            return f"method='landmarks' with landmarks={m} would fit."
+    return "Give the workers more memory, or take fewer features."
+
+
+def _choose_distance(
+    rows: Table, measured: Measured, config: EmbedConfig, earlier: dict[str, Any] | None
+) -> tuple[Distance, float]:
+    """The form and precision that a probe chooses, and the error that it found."""
+    metric, axes = measured.metric, measured.axes
+    if earlier:
+        return Distance(metric, axes, str(earlier["form"]), str(earlier["precision"])), float(earlier["float32_error"])
+    found = _probed(rows, metric, axes, config.form)
+    form = fastest(found.seconds)
+    return Distance(metric, axes, form, _precision(found, form, config)), found.float32_error[form]
+
+
+class Measured(NamedTuple):
+    """Metric and axes of the distances, and how covariances were found to be shrunk, if they are."""
+
+    metric: Metric
+    axes: Axes
+    shrunk: Shrunk | None = None
+
+
+def measure(rows: Table, total: Moments, config: EmbedConfig, progress: Progress = silent) -> Measured:
     """Axes of the distances, and how local covariances are inverted in them; it computes where they are shrunk.
 
     The axes are the leading ones, or all that the frames span. Given covariances may reach beyond it: their inverses
     must be taken in all features.
     """
-    inverse = pseudo_inverse(config, total)
+    metric = local_metric(rows, total, config)
     if rows.covariance is not None:
-        return Metric(window, inverse), Axes(total.mean, None), None
+        return Measured(metric, Axes(total.mean, None))
     if config.axes is None and config.shrinkage == "none":
-        axes = span_axes(total)
-        return Metric(window, inverse), axes._replace(conditioning=rows.conditioning), None
+        return Measured(metric, span_axes(total)._replace(conditioning=rows.conditioning))
     turned = leading(rows, total, config.axes or rows.n_features)
     if config.shrinkage == "none":
-        return Metric(window, inverse), turned.axes, None
-    shrunk = shrink(rows, turned, window, config, progress)
-    return Metric(window, inverse, shrunk.how), turned.axes, shrunk
+        return Measured(metric, turned.axes)
+    shrunk = shrink(rows, turned, config.window, config, progress)
+    return Measured(metric._replace(shrinkage=shrunk.how), turned.axes, shrunk)
 
 
-def choose_form(
-    rows: Table, metric: Metric, axes: Axes, config: EmbedConfig, earlier: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    """Form and precision that a probe chooses; it computes one task.
+def _probed(rows: Table, metric: Metric, axes: Axes, form: str) -> Probe:
+    """A small tile in every form that is not hopeless, timed where the frames are; it computes."""
+    n = min(_PROBE_FRAMES, rows.n_frames)
+    middle = (rows.n_frames - n) // 2
+    spans = [(first, first + n) for first in (0, middle)]
+    parts = [part_of(rows, span, metric.window) for span in spans]
+    return compute([task(_probe, axes, parts, metric, form, spans)])[0]
 
-    Parameters
-    ----------
-    rows
-        Frames.
-    metric, axes
-        As :func:`choose_metric` chose them.
-    config
-        Options.
-    earlier
-        What an earlier run chose, which is chosen again.
 
-    Returns
-    -------
-    The choice: ``form``, ``precision``, ``float32_error``, ``axes``.
+def fastest(seconds: dict[str, float]) -> str:
+    """The form to take: the first by counting, unless the probe finds another more than twice as fast.
+
+    The margin keeps a busy moment from choosing another form, with another rounding, the next time.
     """
-    if earlier:
-        return earlier
-    found = probe(rows, metric, axes, config.form)
-    form = fastest(found.seconds)
-    return {
-        "form": form,
-        "precision": _precision(found, form, config),
-        "float32_error": found.float32_error[form],
-        "axes": axes.width,
-    }
+    expected = next(iter(seconds))
+    best = min(seconds, key=lambda form: seconds[form])
+    return best if seconds[best] < _MARGIN * seconds[expected] else expected
 
 
 def _precision(found: Probe, form: str, config: EmbedConfig) -> str:
@@ -77,3 +285,16 @@ def _precision(found: Probe, form: str, config: EmbedConfig) -> str:
     scale = config.epsilon if not isinstance(config.epsilon, str) else config.epsilon_factor * found.median
     share = 0.05 if config.epsilon == "local" else 1.0  # near neighbours lie far below the median
     return "float32" if found.float32_error[form] <= _FLOAT32_SHARE * share * scale else "float64"
+
+
+def _probe(axes: Axes, parts: list[Part], metric: Metric, form: str, spans: list[Span]) -> Probe:
+    """One timed tile a form."""
+    names = candidates(metric, axes.width) if form == "auto" else [form]
+    slabs = [slab_of(axes, part) for part in parts]
+    for slab, span in zip(slabs, spans, strict=True):
+        try:
+            build_block(slab, metric, names[0])
+        except DegenerateCovarianceError as error:
+            raise degenerate(error, metric.window, span) from None
+    rows, columns = slabs
+    return probe_forms(rows, columns, metric, names)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manifold_observer.tasks.arrays import Floats
 from manifold_observer.tasks.engine import diffusion, lanczos
 
 from ..graph.compute import Progress
@@ -15,7 +15,6 @@ from .checkpoint import Begun, Checkpoint
 from .config import EmbedConfig
 from .tiling import MatMat
 
-Floats = NDArray[np.float64]
 # Vectors that one pass over the kernel multiplies: more than the multiplicity of any cluster.
 WIDTH = 20
 # Modes looked at for the spectral gap.

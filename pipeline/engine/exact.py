@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
-import numpy as np
 from dask.delayed import Delayed
-from numpy.typing import NDArray
 
 from manifold_observer.tasks.engine.kernel import Scale
-from manifold_observer.tasks.engine.moments import Axes
-from manifold_observer.tasks.engine.slab import Metric
 
 from ..graph.compute import Progress, persist
-from ..graph.spans import Span, blocks
-from .blocks import Table, make_blocks
+from .blocks import make_blocks
 from .checkpoint import Checkpoint
-from .config import EmbedConfig
-from .cuts import EXACT_MEDIAN_FRAMES, tile_size
+from .config import Attrs
+from .cuts import EXACT_MEDIAN_FRAMES
+from .decide import TOLERANCES
 from .eigensolve import WIDTH, Solved, Warm, solve, wanted_modes
-from .landmarks import Landmarked, embed_landmarks, near
-from .memory import choose_home
+from .landmarks import embed_landmarks, near
+from .problem import Found, Problem
 from .tiledisk import require_space, tiles_bytes
 from .tiling import (
     MatMat,
@@ -36,61 +31,28 @@ from .tiling import (
     tiling,
 )
 
-Floats = NDArray[np.float64]
-Attrs = dict[str, int | float | str]
-# Largest residual, by where the tiles are: passes over recomputed tiles are dear.
-TOLERANCES = {"local": 1e-10, "resident": 1e-6, "disk": 1e-4, "recomputed": 1e-4}
 
-
-class Problem(NamedTuple):
-    """Frames, metric, axes of the distances, form and precision of the tiles, options, progress."""
-
-    table: Table
-    metric: Metric
-    axes: Axes
-    form: str
-    precision: str
-    config: EmbedConfig
-    progress: Progress
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of a number of a tile."""
-        return np.dtype(self.precision).itemsize
-
-    @property
-    def spans(self) -> list[Span]:
-        """Frames of every block."""
-        n = self.table.n_frames
-        return blocks(n, self.config.tile or tile_size(n))
-
-
-class Found(NamedTuple):
-    """Eigenpairs by descending eigenvalue, row sums, scale, lift where it is known, attributes, landmarks to extend."""
-
-    eigenvalues: Floats
-    residuals: Floats
-    coordinates: Floats
-    degrees: Floats
-    scale: Scale
-    lift: Floats | None
-    attrs: Attrs
-    landmarks: NDArray[np.int64] | None = None
+def find_modes(problem: Problem, checkpoint: Checkpoint) -> Found:
+    """Eigenpairs by the method that was decided."""
+    if problem.decision.home == "disk":  # before anything is computed
+        require_space(tiles_bytes(problem.spans, problem.distance.itemsize), checkpoint.folder)
+    return (
+        exactly(problem, checkpoint) if problem.decision.method == "exact" else through_landmarks(problem, checkpoint)
+    )
 
 
 def exactly(problem: Problem, checkpoint: Checkpoint) -> Found:
     """Eigenpairs of the whole kernel, to the residual that the options say."""
-    config, n = problem.config, problem.table.n_frames
-    home = _home(problem, checkpoint)
+    config, home, n = problem.config, problem.decision.home, problem.table.n_frames
     if home == "local":  # a matter of seconds
         checkpoint = Checkpoint(None, {})
-    tiles, distances = _tiles(problem, home)
+    tiles, distances = _tiles(problem)
     scale, attrs = find_scale(tiles, distances, config, problem.progress)
     tolerance = config.residual_tolerance or TOLERANCES[home]
     warm = None
     if home != "local" and scale.local is None and not checkpoint.begun:
         n_near = max(WIDTH, wanted_modes(config, n))
-        warm = Warm(*near(tiles.blocks, tiles.spans, scale, config.alpha, n_near, problem.progress))
+        warm = near(tiles.blocks, tiles.spans, scale, config.alpha, n_near, problem.progress)
     with _product(home, tiles, distances, scale, checkpoint, problem.progress) as matmat:
         del distances
         solved = solve(matmat, n, config, problem.progress, tolerance=tolerance, checkpoint=checkpoint, warm=warm)
@@ -99,56 +61,40 @@ def exactly(problem: Problem, checkpoint: Checkpoint) -> Found:
 
 def through_landmarks(problem: Problem, checkpoint: Checkpoint) -> Found:
     """Eigenpairs through landmarks, with ``refine`` exact passes after them."""
-    config, n = problem.config, problem.table.n_frames
-    known = _landmarks(problem)
-    attrs = known.attrs | {"method": "landmarks", "refine": config.refine}
-    scale = Scale(known.epsilon)
-    if config.refine == 0:
-        return Found(
-            known.eigenvalues,
-            known.residuals,
-            known.coordinates,
-            known.degrees,
-            scale,
-            known.lift,
-            attrs | {"passes": 0},
-            known.numbers if config.landmark_route == "nystrom" else None,
-        )
-    home = _home(problem, checkpoint)
-    tiles, distances = _tiles(problem, home)
-    with _product(home, tiles, distances, scale, checkpoint, problem.progress) as matmat:
+    wanted = wanted_modes(problem.config, problem.table.n_frames)
+    if not problem.config.refine:
+        found = embed_landmarks(problem, wanted)
+        return found._replace(attrs=found.attrs | {"passes": 0})
+    # as many as one exact pass after them has vectors
+    return _refined(problem, checkpoint, embed_landmarks(problem, max(WIDTH, wanted)))
+
+
+def _refined(problem: Problem, checkpoint: Checkpoint, known: Found) -> Found:
+    """Exact passes over the whole kernel, from what the landmarks gave."""
+    home, n = problem.decision.home, problem.table.n_frames
+    tiles, distances = _tiles(problem)
+    with _product(home, tiles, distances, known.scale, checkpoint, problem.progress) as matmat:
         solved = solve(
             matmat,
             n,
-            config,
+            problem.config,
             problem.progress,
             tolerance=TOLERANCES[home],
             checkpoint=checkpoint,
             warm=Warm(known.coordinates, known.degrees),
-            passes=config.refine,
+            passes=problem.config.refine,
         )
-    attrs |= {"residual_from": "all frames", "home": home, "tile": _side(tiles)}
-    return _found(solved, scale, attrs)
+    attrs = known.attrs | {"residual_from": "all frames", "home": home, "tile": _side(tiles)}
+    return _found(solved, known.scale, attrs)
 
 
-def _home(problem: Problem, checkpoint: Checkpoint) -> str:
-    """Where tiles shall live; those that do not fit on a disk are refused before anything is computed."""
-    home = choose_home(problem.table.n_frames, problem.itemsize, problem.config.home)
-    if home == "disk":
-        require_space(tiles_bytes(problem.spans, problem.itemsize), checkpoint.folder)
-    return home
-
-
-def _tiles(problem: Problem, home: str) -> tuple[Tiling, list[Delayed]]:
+def _tiles(problem: Problem) -> tuple[Tiling, list[Delayed]]:
     """Blocks on the workers, and panels of distances, computed only where all of them are wanted twice."""
-    n, config, spans = problem.table.n_frames, problem.config, problem.spans
-    made = make_blocks(
-        problem.table, problem.metric, problem.axes, spans, problem.form, problem.precision, problem.progress
-    )
-    tiles = tiling(made, spans, problem.precision)
+    made = make_blocks(problem.table, problem.distance, problem.spans, problem.progress)
+    tiles = tiling(made, problem.spans, problem.distance.precision)
     distances = distance_panels(tiles)
-    looked_at = isinstance(config.epsilon, str) and n <= EXACT_MEDIAN_FRAMES
-    if home in ("local", "resident") and looked_at:
+    looked_at = isinstance(problem.config.epsilon, str) and problem.table.n_frames <= EXACT_MEDIAN_FRAMES
+    if problem.decision.home in ("local", "resident") and looked_at:
         distances = persist(distances, "distances", problem.progress)
     return tiles, distances
 
@@ -167,22 +113,6 @@ def _product(
     else:
         with checkpoint.tiles() as folder:
             yield disk_product(tiles, scale, folder, progress)
-
-
-def _landmarks(problem: Problem) -> Landmarked:
-    """Coordinates through landmarks: as many as wanted, or as one exact pass after them has vectors."""
-    wanted = wanted_modes(problem.config, problem.table.n_frames)
-    n_modes = max(WIDTH, wanted) if problem.config.refine else wanted
-    return embed_landmarks(
-        problem.table,
-        problem.metric,
-        problem.axes,
-        problem.form,
-        problem.precision,
-        problem.config,
-        n_modes,
-        problem.progress,
-    )
 
 
 def _found(solved: Solved, scale: Scale, attrs: Attrs) -> Found:

@@ -8,11 +8,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from manifold_observer.tasks.arrays import digest
-
-Floats = NDArray[np.float64]
+from manifold_observer.tasks.arrays import Floats, digest
 
 
 class Pass(NamedTuple):

@@ -45,6 +45,11 @@ class Shrunk(NamedTuple):
     how: Shrinkage
     said: dict[str, Foretold]
 
+    @property
+    def own(self) -> Foretold:
+        """What the target that was taken foretold."""
+        return self.said[self.how.target]
+
     def attrs(self) -> dict[str, float | str]:
         """Attributes of an embedding."""
         attrs: dict[str, float | str] = {

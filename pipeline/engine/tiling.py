@@ -16,20 +16,19 @@ from typing import Any, NamedTuple
 import dask
 import numpy as np
 from dask.delayed import Delayed
-from numpy.typing import NDArray
 
+from manifold_observer.tasks.arrays import Array, Floats
 from manifold_observer.tasks.engine import forms, kernel, panel, scale, tilefile
 from manifold_observer.tasks.engine.kernel import Scale
+from manifold_observer.tasks.engine.panel import Corner, Pair
 from manifold_observer.tasks.engine.protocols import Block
 
 from ..graph.compute import Progress, compute, in_order_of, persist, task
 from ..graph.spans import Span
 from ..graph.warn import warn
-from .config import EmbedConfig
+from .config import Attrs, EmbedConfig
 from .cuts import EXACT_MEDIAN_FRAMES, PanelPlan, panels
 
-Floats = NDArray[np.float64]
-Tile = NDArray[np.floating]
 MatMat = Callable[[Floats], Floats]
 # Frames among which the median distance is taken where there are too many for all pairs.
 _SAMPLE_FRAMES = 2048
@@ -37,8 +36,6 @@ _SAMPLE_FRAMES = 2048
 _FEW_PANELS = 32
 # A local scale below this share of the median one is rounding.
 _ROUNDING = 1e-6
-
-Attrs = dict[str, int | float | str]
 
 
 class Tiling(NamedTuple):
@@ -58,13 +55,13 @@ class Tiling(NamedTuple):
         """Frames of a panel's blocks."""
         return [self.spans[number] for number in plan.blocks]
 
-    def corners(self, plan: PanelPlan) -> list[Span]:
+    def corners(self, plan: PanelPlan) -> list[Corner]:
         """First row and column of every tile of a panel, in the panel's own rows."""
         lengths = [stop - start for start, stop in self.rows(plan)]
         offsets = np.cumsum([0, *lengths]).tolist()
         return [(offsets[i], offsets[j]) for i, j in plan.tiles]
 
-    def of(self, plan: PanelPlan, values: NDArray[Any]) -> NDArray[Any]:
+    def of(self, plan: PanelPlan, values: Array) -> Array:
         """The panel's own rows of an array over all frames."""
         return np.concatenate([values[start:stop] for start, stop in self.rows(plan)])
 
@@ -72,8 +69,8 @@ class Tiling(NamedTuple):
 class Panel(NamedTuple):
     """Tiles of one panel, and the first row and column of each in the panel's rows."""
 
-    tiles: list[Tile]
-    spans: list[Span]
+    tiles: list[Array]
+    corners: list[Corner]
 
 
 class Share(NamedTuple):
@@ -132,7 +129,7 @@ def local_product(tiles: Tiling, distances: list[Delayed], scale: Scale, progres
     n = tiles.n_frames
     matrix = np.empty((n, n))
     for part, plan in zip(compute(made, "kernel", progress), tiles.panels, strict=True):
-        panel.assemble(matrix, part.tiles, part.spans, tiles.of(plan, np.arange(n)))
+        panel.assemble(matrix, part.tiles, part.corners, tiles.of(plan, np.arange(n)))
     return lambda x: matrix @ x
 
 
@@ -281,7 +278,7 @@ def _sampled_median(tiles: Tiling, seed: int) -> tuple[float, int]:
     return compute([task(scale.median_between, parts)])[0], len(chosen)
 
 
-def _distances(blocks: list[Block], places: tuple[Span, ...], corners: list[Span]) -> Panel:
+def _distances(blocks: list[Block], places: tuple[Pair, ...], corners: list[Corner]) -> Panel:
     """One panel of distances; the diagonal of the matrix is exactly 0."""
     tiles = []
     for (i, j), (row, column) in zip(places, corners, strict=True):
@@ -293,29 +290,29 @@ def _distances(blocks: list[Block], places: tuple[Span, ...], corners: list[Span
 def _affinities(distances: Panel, how: Scale) -> Panel:
     """One panel of the kernel from one of distances, which may still be wanted."""
     tiles = []
-    for tile, (row, column) in zip(*distances, strict=True):
+    for tile, (row, column) in zip(distances.tiles, distances.corners, strict=True):
         if how.local is None:
             tiles.append(kernel.kernel_from_distances(tile, how.epsilon))
         else:
             rows, columns = how.local[row : row + tile.shape[0]], how.local[column : column + tile.shape[1]]
             tiles.append(kernel.kernel_local(tile, rows, columns))
-    return Panel(tiles, distances.spans)
+    return Panel(tiles, distances.corners)
 
 
 def _stored(part: Panel, x: list[Floats]) -> Floats:
     """One panel's share of a product, from its tiles."""
     own = np.concatenate(x)
-    return panel.stored_product(part.tiles, part.spans, own).astype(own.dtype, copy=False)
+    return panel.stored_product(part.tiles, part.corners, own).astype(own.dtype, copy=False)
 
 
-def _fused(blocks: list[Block], places: tuple[Span, ...], corners: list[Span], how: Scale, x: list[Floats]) -> Floats:
+def _fused(blocks: list[Block], places: tuple[Pair, ...], corners: list[Corner], how: Scale, x: list[Floats]) -> Floats:
     """One panel's share of a product, its tiles made on the way."""
     own = np.concatenate(x)
     return panel.fused_product(blocks, places, corners, how, own).astype(own.dtype, copy=False)
 
 
 def _from_disk(
-    path: str, blocks: list[Block], places: tuple[Span, ...], corners: list[Span], how: Scale, x: list[Floats]
+    path: str, blocks: list[Block], places: tuple[Pair, ...], corners: list[Corner], how: Scale, x: list[Floats]
 ) -> Share:
     """One panel's share of a product, its tiles from files that are made where they are missing."""
     errors: list[OSError] = []
@@ -325,14 +322,14 @@ def _from_disk(
 
 def _nearest(part: Panel, n: int, k: int) -> Floats:
     """Smallest distances that one panel knows."""
-    return panel.nearest(part.tiles, part.spans, n, k)
+    return panel.nearest(part.tiles, part.corners, n, k)
 
 
-def _sample(part: Panel, stride: int) -> Tile:
+def _sample(part: Panel, stride: int) -> Array:
     """Some distances of one panel."""
-    return panel.sample_entries(part.tiles, part.spans, stride)
+    return panel.sample_entries(part.tiles, part.corners, stride)
 
 
-def _count(part: Panel, low: float, high: float) -> tuple[int, Tile]:
+def _count(part: Panel, low: float, high: float) -> tuple[int, Array]:
     """What of one panel lies below and within a bracket."""
-    return panel.count_and_collect(part.tiles, part.spans, low, high)
+    return panel.count_and_collect(part.tiles, part.corners, low, high)

@@ -37,6 +37,15 @@ class PseudoInverse(NamedTuple):
     regularization: float = 0.0
     smallest: float = 0.0
 
+    @property
+    def within_window(self) -> bool:
+        """Whether an inverse lies in what the frames of its window span, so that mixing alone makes its factors."""
+        return not self.regularization
+
+    def rank_of(self, most: int) -> int:
+        """Largest rank of the inverse of a covariance of rank ``most`` or less, a ridge left out."""
+        return min(self.rank or most, most)
+
 
 def window_frames(frames: Floats, starts: Integers, window: int) -> Floats:
     """Frames of every window, less the window's mean.

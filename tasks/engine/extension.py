@@ -15,10 +15,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from manifold_observer.tasks.arrays import Array, Booleans, Floats, Integers
-from manifold_observer.tasks.engine import forms, kernel
+from manifold_observer.tasks.engine import kernel
 from manifold_observer.tasks.engine.landmarks import add_up
 from manifold_observer.tasks.engine.protocols import Block
 
@@ -78,22 +77,6 @@ def far_below(degrees: Floats, references: Integers) -> float:
     return float(np.quantile(degrees - own, _FAR_SHARE))
 
 
-def point_block(frames: Floats, form: str, dtype: DTypeLike = np.float64) -> Block:
-    r"""Block of centred frames (m, p) without covariances, their precisions are zero.
-
-    Its distance to another block is :math:`\tfrac12 (z_i - z_j)^\top C_j^{+} (z_i - z_j)`.
-
-    Examples
-    --------
-    >>> from manifold_observer.tasks.engine.quadratic import quadratic_block
-    >>> points = point_block(np.array([[2.0]]), "quadratic")
-    >>> reference = quadratic_block(np.array([[0.0]]), np.ones((1, 1, 1)))
-    >>> kernel.squared_distances(points, reference)
-    array([[2.]])
-    """
-    return forms.FORMS[form].points(frames).astype(dtype)
-
-
 def nearest(new: Block, reference: Reference, k: int, one_sided: bool) -> Floats:
     """The k smallest distances of every new frame to this block, shape (m, <= k), in no order."""
     distances = _distances(new, reference, one_sided)
@@ -135,7 +118,7 @@ def shares(new: Block, reference: Reference, epsilon: float, own: Floats | None,
     Parameters
     ----------
     new
-        Block of m new frames; for the one-sided scheme as :func:`point_block` makes it.
+        Block of m new frames; for the one-sided scheme without covariances of their own.
     reference
         Block of n references.
     epsilon

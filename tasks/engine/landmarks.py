@@ -18,10 +18,11 @@ import numpy as np
 from scipy import linalg
 
 from manifold_observer.tasks.arrays import Array, Floats, Integers
-from manifold_observer.tasks.engine import forms, kernel
+from manifold_observer.tasks.engine import kernel
 from manifold_observer.tasks.engine.diffusion import coordinates, symmetric_scaling
+from manifold_observer.tasks.engine.distance import Distance
 from manifold_observer.tasks.engine.protocols import Block
-from manifold_observer.tasks.engine.slab import Metric, Slab, narrow
+from manifold_observer.tasks.engine.slab import Slab, narrow
 
 FRAMES_TOGETHER = 1024
 """Frames of a span that are worked on together."""
@@ -178,25 +179,25 @@ def diffusion_maps(links: Floats, n_modes: int) -> tuple[Floats, Floats]:
     return np.sqrt(np.maximum(values[order], 0.0)), vectors[:, order]
 
 
-def column_sums(slab: Slab, metric: Metric, form: str, anchors: Anchors) -> Floats:
+def column_sums(slab: Slab, distance: Distance, anchors: Anchors) -> Floats:
     """One span's share of the column sums of all strips, shape (m,)."""
     total = np.zeros(len(anchors.density))
-    for _, strip in _strips(slab, metric, form, anchors):
+    for _, strip in _strips(slab, distance, anchors):
         total += strip.sum(axis=0, dtype=np.float64)
     return total
 
 
-def link_sums(slab: Slab, metric: Metric, form: str, anchors: Anchors) -> Floats:
+def link_sums(slab: Slab, distance: Distance, anchors: Anchors) -> Floats:
     r"""One span's share of :math:`\sum_i g_i g_i^\top / d_i`, shape (m, m), for the diffusion route."""
     total = np.zeros((len(anchors.density), len(anchors.density)))
-    for _, strip in _strips(slab, metric, form, anchors):
+    for _, strip in _strips(slab, distance, anchors):
         row_degrees = strip @ (anchors.degrees if anchors.degrees is not None else np.ones(strip.shape[1]))
         scaled = strip / np.sqrt(_reached(row_degrees))[:, None]
         total += (scaled.T @ scaled).astype(np.float64)
     return total
 
 
-def carry_over(slab: Slab, metric: Metric, form: str, anchors: Anchors, sample: Block, alpha: float) -> Carried:
+def carry_over(slab: Slab, distance: Distance, anchors: Anchors, sample: Block, alpha: float) -> Carried:
     r"""Coordinates of one span's frames, and the sums that judge and finish them.
 
     .. math:: \psi(i) = \frac{\sum_j G_{ij} w_j}{\sum_j G_{ij} q_j^{-a}}
@@ -207,10 +208,8 @@ def carry_over(slab: Slab, metric: Metric, form: str, anchors: Anchors, sample: 
     ----------
     slab
         Centred frames with halo.
-    metric
-        Window and inversion.
-    form
-        Form of the distance.
+    distance
+        As the landmarks have it.
     anchors
         The landmarks.
     sample
@@ -230,15 +229,26 @@ def carry_over(slab: Slab, metric: Metric, form: str, anchors: Anchors, sample: 
     """
     parts = []
     denominator = anchors.density if anchors.degrees is None else anchors.degrees
-    for (block, frames), strip in _strips(slab, metric, form, anchors):
+    for (block, frames), strip in _strips(slab, distance, anchors):
         psi = (strip @ anchors.weights) / _reached(strip @ denominator)[:, None]
         affinity = strip.mean(axis=1, dtype=np.float64)
         rows = kernel.kernel_tile(sample, block, anchors.scale.epsilon).astype(np.float64)
         weight = _reached(affinity) ** -alpha
         moved, row_sums = rows @ (weight[:, None] * psi), rows @ weight
         parts.append(Carried(psi, affinity, frames.T @ psi, np.square(psi).sum(axis=0), moved, row_sums))
-    stacked = [np.concatenate([part[k] for part in parts]) for k in (0, 1)]
-    return Carried(*stacked, *(add_up([part[k] for part in parts]) for k in range(2, 6)))
+    return together(parts)
+
+
+def together(parts: Sequence[Carried]) -> Carried:
+    """What several spans give: coordinates one after the other, sums added up in the order of the spans."""
+    return Carried(
+        coordinates=np.concatenate([part.coordinates for part in parts]),
+        affinity=np.concatenate([part.affinity for part in parts]),
+        lift=add_up(part.lift for part in parts),
+        squares=add_up(part.squares for part in parts),
+        rows=add_up(part.rows for part in parts),
+        row_sums=add_up(part.row_sums for part in parts),
+    )
 
 
 def near_coordinates(block: Block, anchors: Anchors) -> tuple[Floats, Floats]:
@@ -298,14 +308,14 @@ def add_up(parts: Iterable[Floats]) -> Floats:
     return total
 
 
-def _strips(slab: Slab, metric: Metric, form: str, anchors: Anchors) -> Iterator[tuple[tuple[Block, Floats], Array]]:
+def _strips(slab: Slab, distance: Distance, anchors: Anchors) -> Iterator[tuple[tuple[Block, Floats], Array]]:
     """Blocks of a few frames with those frames, and their strips, each gone when the next is made."""
-    dtype, n = anchors.block.precision, len(slab.rows)
+    n = len(slab.rows)
     # One strip's memory for all: two at a time, and the holes that they leave, would be most of what a task takes.
-    buffer = np.empty(min(FRAMES_TOGETHER, n) * len(anchors.density), dtype)
+    buffer = np.empty(min(FRAMES_TOGETHER, n) * len(anchors.density), distance.precision)
     for first in range(0, n, FRAMES_TOGETHER):
-        some = narrow(slab, first, first + FRAMES_TOGETHER, metric.window)
-        block = forms.build_block(some, metric, form, dtype)
+        some = narrow(slab, first, first + FRAMES_TOGETHER, distance.window)
+        block = distance.block(some)
         strip = kernel.kernel_tile(block, anchors.block, anchors.scale.epsilon, out=buffer)
         yield (block, some.frames[some.rows]), strip
 

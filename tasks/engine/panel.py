@@ -1,6 +1,6 @@
 """A panel: some tiles of the upper triangle of a symmetric matrix, worked on together.
 
-Throughout: ``tiles[k]`` pairs row block I with column block J, I <= J; ``spans[k]`` says where in the
+Throughout: ``tiles[k]`` pairs row block I with column block J, I <= J; ``corners[k]`` says where in the
 vectors that the panel is given, ``(first row, first column)``; equal numbers mean a tile on the diagonal.
 A tile off the diagonal stands for its mirror image too.
 """
@@ -15,7 +15,10 @@ from manifold_observer.tasks.arrays import Array, Booleans, Floats, Integers
 from manifold_observer.tasks.engine import kernel
 from manifold_observer.tasks.engine.protocols import Block
 
-Span = tuple[int, int]
+Corner = tuple[int, int]
+"""First row and first column of a tile."""
+Pair = tuple[int, int]
+"""Numbers of the row block and the column block that a tile pairs."""
 # Numbers of a tile that are copied to float64 at a time, and that are finished together in single precision (1 MB).
 _COPY_NUMBERS = 2**17
 _STRIP_NUMBERS = 2**18
@@ -23,14 +26,14 @@ DIAGONAL_FRAMES = 256
 """Frames on the side of the tiles on the diagonal that a fused product computes whole."""
 
 
-def stored_product(tiles: Sequence[Array], spans: Sequence[Span], x: Floats) -> Floats:
+def stored_product(tiles: Sequence[Array], corners: Sequence[Corner], x: Floats) -> Floats:
     """What the tiles of one panel add to the product of the whole matrix with ``x``.
 
     Parameters
     ----------
     tiles
         Tiles of the upper triangle, each (m, n), in one precision or another.
-    spans
+    corners
         First row and first column of each.
     x
         Vectors, shape (n_frames, b).
@@ -54,7 +57,7 @@ def stored_product(tiles: Sequence[Array], spans: Sequence[Span], x: Floats) -> 
     array([21., 32.])
     """
     y = np.zeros(x.shape)
-    for tile, (row, column) in zip(tiles, spans, strict=True):
+    for tile, (row, column) in zip(tiles, corners, strict=True):
         if tile.dtype == np.float32:
             _add_strips(y, tile, row, column, x, None)
         else:
@@ -64,8 +67,8 @@ def stored_product(tiles: Sequence[Array], spans: Sequence[Span], x: Floats) -> 
 
 def fused_product(
     blocks: Sequence[Block],
-    places: Sequence[tuple[int, int]],
-    spans: Sequence[Span],
+    places: Sequence[Pair],
+    corners: Sequence[Corner],
     scale: kernel.Scale,
     x: Floats,
 ) -> Floats:
@@ -77,7 +80,7 @@ def fused_product(
         Blocks of frames that the panel pairs.
     places
         For each tile the numbers of its row block and its column block.
-    spans
+    corners
         First row and first column of each in ``x``.
     scale
         Scale of the kernel; where local, of the frames in the order of ``x``.
@@ -96,7 +99,7 @@ def fused_product(
     y = np.zeros(x.shape)
     side = max(block.n_frames for block in blocks)
     buffer = np.empty(side * side, blocks[0].precision)  # fresh memory for each tile would cost as much again
-    for (i, j), (row, column) in zip(places, spans, strict=True):
+    for (i, j), (row, column) in zip(places, corners, strict=True):
         pairs = _triangle(blocks[i], row) if row == column else [(blocks[i], blocks[j], row, column)]
         for pair in pairs:
             _add_fused(y, *pair, scale, x, buffer)
@@ -165,7 +168,7 @@ def _add_strips(y: Floats, tile: Array, row: int, column: int, x: Floats, epsilo
             y[column : column + n] += strip.T @ rows[first : first + step]
 
 
-def assemble(matrix: Floats, tiles: Sequence[Array], spans: Sequence[Span], rows: Integers) -> None:
+def assemble(matrix: Floats, tiles: Sequence[Array], corners: Sequence[Corner], rows: Integers) -> None:
     """Put the tiles of one panel, and their mirror images, into the whole matrix.
 
     Parameters
@@ -174,7 +177,7 @@ def assemble(matrix: Floats, tiles: Sequence[Array], spans: Sequence[Span], rows
         The whole, shape (n_frames, n_frames), written to.
     tiles
         Tiles of the panel.
-    spans
+    corners
         First row and first column of each in the panel's own rows.
     rows
         Row of the matrix for each of the panel's own rows; those of a tile follow each other.
@@ -187,7 +190,7 @@ def assemble(matrix: Floats, tiles: Sequence[Array], spans: Sequence[Span], rows
     array([[0., 5.],
            [5., 0.]])
     """
-    for tile, (row, column) in zip(tiles, spans, strict=True):
+    for tile, (row, column) in zip(tiles, corners, strict=True):
         m, n = tile.shape
         first, second = rows[row], rows[column]
         matrix[first : first + m, second : second + n] = tile
@@ -195,14 +198,14 @@ def assemble(matrix: Floats, tiles: Sequence[Array], spans: Sequence[Span], rows
             matrix[second : second + n, first : first + m] = tile.T
 
 
-def nearest(tiles: Sequence[Array], spans: Sequence[Span], n_frames: int, k: int) -> Array:
+def nearest(tiles: Sequence[Array], corners: Sequence[Corner], n_frames: int, k: int) -> Array:
     """The k smallest distances that one panel knows of every frame, itself left out.
 
     Parameters
     ----------
     tiles
         Tiles of distances.
-    spans
+    corners
         First row and first column of each.
     n_frames
         Frames in the whole matrix.
@@ -220,7 +223,7 @@ def nearest(tiles: Sequence[Array], spans: Sequence[Span], n_frames: int, k: int
            [3.]])
     """
     smallest = np.full((n_frames, k), np.inf)
-    for tile, (row, column) in zip(tiles, spans, strict=True):
+    for tile, (row, column) in zip(tiles, corners, strict=True):
         m, n = tile.shape
         if row == column:
             _merge_nearest(smallest[row : row + m], tile + np.diag(np.full(m, np.inf, tile.dtype)))
@@ -242,18 +245,18 @@ def _merge_nearest(known: Array, tile: Array) -> None:
     known[:] = np.sort(np.concatenate([known, smallest], axis=1), axis=1)[:, : known.shape[1]]
 
 
-def above_diagonal(tiles: Sequence[Array], spans: Sequence[Span]) -> Iterator[Array]:
+def above_diagonal(tiles: Sequence[Array], corners: Sequence[Corner]) -> Iterator[Array]:
     """Entries of each tile that belong to pairs i < j, flat."""
-    for tile, (row, column) in zip(tiles, spans, strict=True):
+    for tile, (row, column) in zip(tiles, corners, strict=True):
         yield tile[_upper(tile)] if row == column else tile.ravel()
 
 
-def sample_entries(tiles: Sequence[Array], spans: Sequence[Span], stride: int) -> Array:
+def sample_entries(tiles: Sequence[Array], corners: Sequence[Corner], stride: int) -> Array:
     """Every ``stride``-th entry above the diagonal: a cheap look at the distribution."""
-    return np.concatenate([entries[::stride] for entries in above_diagonal(tiles, spans)])
+    return np.concatenate([entries[::stride] for entries in above_diagonal(tiles, corners)])
 
 
-def count_and_collect(tiles: Sequence[Array], spans: Sequence[Span], low: float, high: float) -> tuple[int, Array]:
+def count_and_collect(tiles: Sequence[Array], corners: Sequence[Corner], low: float, high: float) -> tuple[int, Array]:
     """How many entries above the diagonal lie below ``low``, and those from ``low`` to ``high``.
 
     Examples
@@ -263,7 +266,7 @@ def count_and_collect(tiles: Sequence[Array], spans: Sequence[Span], low: float,
     (1, array([2.]))
     """
     below, inside = 0, []
-    for entries in above_diagonal(tiles, spans):
+    for entries in above_diagonal(tiles, corners):
         below += int(np.count_nonzero(entries < low))
         inside.append(entries[(entries >= low) & (entries <= high)])
     return below, np.concatenate(inside)

@@ -1,4 +1,4 @@
-"""A small tile in every form: how long it takes, and what single precision costs."""
+"""A small tile in some forms of the distance: how long it takes, and what single precision costs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from manifold_observer.tasks.engine import kernel
-from manifold_observer.tasks.engine.forms import build_block
+from manifold_observer.tasks.engine.forms import FORMS, build_block, cost
 from manifold_observer.tasks.engine.protocols import Block
 from manifold_observer.tasks.engine.slab import Metric, Slab
+
+# A form that costs this many times the best is not worth timing.
+_HOPELESS = 3
 
 
 class Probe(NamedTuple):
@@ -22,7 +25,22 @@ class Probe(NamedTuple):
     median: float
 
 
-def probe(rows: Slab, columns: Slab, metric: Metric, forms: Sequence[str]) -> Probe:
+def candidates(metric: Metric, n_features: int) -> list[str]:
+    """Forms worth timing, the best by counting first: those that need windows where there are some, none hopeless.
+
+    Examples
+    --------
+    >>> from manifold_observer.tasks.engine.covariance import PseudoInverse
+    >>> candidates(Metric(21, PseudoInverse()), 513), candidates(Metric(0, PseudoInverse()), 3)
+    (['window'], ['quadratic'])
+    """
+    windowed = metric.window > 0 and metric.shrinkage is None
+    usable = [name for name, form in FORMS.items() if windowed or not form.needs_windows]
+    costs = {name: cost(name, n_features, metric.rank(n_features), metric.window) for name in usable}
+    return sorted((name for name in usable if costs[name] <= _HOPELESS * min(costs.values())), key=costs.__getitem__)
+
+
+def probe_forms(rows: Slab, columns: Slab, metric: Metric, names: Sequence[str]) -> Probe:
     """Time one small tile in every form, and measure what single precision costs.
 
     Parameters
@@ -31,7 +49,7 @@ def probe(rows: Slab, columns: Slab, metric: Metric, forms: Sequence[str]) -> Pr
         Two small slabs, best from different times of the recording.
     metric
         Window and inversion.
-    forms
+    names
         The forms to try.
 
     Returns
@@ -39,7 +57,7 @@ def probe(rows: Slab, columns: Slab, metric: Metric, forms: Sequence[str]) -> Pr
     Timings are in float32, errors against the same form in float64.
     """
     seconds, errors, median = {}, {}, 0.0
-    for form in forms:
+    for form in names:
         exact = [build_block(slab, metric, form) for slab in (rows, columns)]
         single = [block.astype(np.float32) for block in exact]
         tile = kernel.squared_distances(single[0], single[1])

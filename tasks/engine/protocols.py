@@ -51,7 +51,7 @@ class Form(Protocol):
         """The block of a slab's own frames, in float64."""
 
     def points(self, frames: Floats) -> Block:
-        """Block of centred frames (m, p) without covariances: their precisions are zero."""
+        """Block of centred frames (m, p) without covariances, in float64: their precisions are zero."""
 
     def multiplications(self, n_features: int, rank: int, window: int) -> int:
         """Multiplications a pair of frames."""

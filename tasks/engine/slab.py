@@ -27,9 +27,23 @@ class Metric(NamedTuple):
     shrinkage: Shrinkage | None = None
 
     @property
-    def whole_rank(self) -> bool:
-        """Whether a precision has all directions, whatever its window spans."""
-        return self.shrinkage is not None or self.inverse.regularization > 0
+    def within_window(self) -> bool:
+        """Whether an inverse lies in what the frames of its window span."""
+        return self.shrinkage is None and self.inverse.within_window
+
+    def span(self, n_features: int) -> int:
+        """Largest rank that a covariance of so many features can have."""
+        return min(n_features, self.window - 1) if self.window and self.shrinkage is None else n_features
+
+    def rank(self, n_features: int) -> int:
+        """Largest rank of its inverse.
+
+        Examples
+        --------
+        >>> Metric(21, covariance.PseudoInverse(rank=3)).rank(30), Metric(21, covariance.PseudoInverse()).rank(30)
+        (3, 20)
+        """
+        return self.inverse.rank_of(self.span(n_features))
 
 
 class Slab(NamedTuple):
@@ -89,7 +103,7 @@ def factors(slab: Slab, metric: Metric) -> Array:
     """Factors (n, p, r) of the block's own frames."""
     if slab.covariances is not None:
         return covariance.factors(slab.covariances, metric.inverse)
-    if metric.whole_rank:
+    if not metric.within_window:
         values, vectors = np.linalg.eigh(precisions(slab, metric))
         return vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
     own, _ = mixing(slab, metric)

@@ -11,7 +11,7 @@ import numpy as np
 from manifold_observer.tasks import atomic
 from manifold_observer.tasks.arrays import Array
 from manifold_observer.tasks.engine import kernel
-from manifold_observer.tasks.engine.panel import Span
+from manifold_observer.tasks.engine.panel import Corner, Pair
 from manifold_observer.tasks.engine.protocols import Block
 
 
@@ -24,8 +24,8 @@ class _Writer(NamedTuple):
 def read_or_make(
     path: str,
     blocks: Sequence[Block],
-    places: Sequence[tuple[int, int]],
-    spans: Sequence[Span],
+    places: Sequence[Pair],
+    corners: Sequence[Corner],
     scale: kernel.Scale,
     failed: Callable[[OSError], object] | None = None,
 ) -> list[Array]:
@@ -41,7 +41,7 @@ def read_or_make(
         Blocks of frames that the panel pairs.
     places
         For each tile the numbers of its row block and its column block.
-    spans
+    corners
         First row and first column of each tile.
     scale
         Scale of the kernel.
@@ -73,7 +73,7 @@ def read_or_make(
     array([[1.]])
     """
     tiles: list[Array] = []
-    for number, ((i, j), (row, column)) in enumerate(zip(places, spans, strict=True)):
+    for number, ((i, j), (row, column)) in enumerate(zip(places, corners, strict=True)):
         file = Path(f"{path}-{number:03d}.npy")
         tile = _mapped(file, blocks[i], blocks[j])
         if tile is None:

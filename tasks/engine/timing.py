@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike
 
-from manifold_observer.tasks.engine import forms, kernel, panel
-from manifold_observer.tasks.engine.slab import Metric, Slab
+from manifold_observer.tasks.engine import kernel, panel
+from manifold_observer.tasks.engine.distance import Distance
+from manifold_observer.tasks.engine.slab import Slab
 
 
 class Rates(NamedTuple):
@@ -21,15 +21,15 @@ class Rates(NamedTuple):
     stored: float
 
 
-def rates(slab: Slab, metric: Metric, form: str, dtype: DTypeLike, width: int) -> Rates:
+def rates(slab: Slab, distance: Distance, width: int) -> Rates:
     """Time a block and a tile of it.
 
     Parameters
     ----------
     slab
         Centred frames with halo; a tile as large as those of the embedding is best.
-    metric, form, dtype
-        As the embedding has them.
+    distance
+        As the embedding has it.
     width
         Vectors that a pass multiplies.
 
@@ -44,12 +44,15 @@ def rates(slab: Slab, metric: Metric, form: str, dtype: DTypeLike, width: int) -
     Examples
     --------
     >>> from manifold_observer.tasks.engine.covariance import PseudoInverse
+    >>> from manifold_observer.tasks.engine.moments import Axes
+    >>> from manifold_observer.tasks.engine.slab import Metric
+    >>> distance = Distance(Metric(0, PseudoInverse()), Axes(np.zeros(3), None), "factor", "float64")
     >>> slab = Slab(np.eye(3), np.arange(3), np.arange(3), np.tile(np.eye(3), (3, 1, 1)))
-    >>> min(rates(slab, Metric(0, PseudoInverse()), "factor", np.float64, 2)) > 0
+    >>> min(rates(slab, distance, 2)) > 0
     True
     """
     before = time.perf_counter()
-    block = forms.build_block(slab, metric, form, dtype)
+    block = distance.block(slab)
     n = block.n_frames
     per_frame = (time.perf_counter() - before) / n
     x = np.random.default_rng(0).normal(size=(2 * n, width))

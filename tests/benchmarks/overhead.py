@@ -25,7 +25,7 @@ from measure import sphere_frames
 from threadpoolctl import threadpool_limits
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline.engine.blocks import check_moments, make_blocks, pseudo_inverse, table
+from manifold_observer.pipeline.engine.blocks import check_moments, local_metric, make_blocks, table
 from manifold_observer.pipeline.engine.config import EmbedConfig
 from manifold_observer.pipeline.engine.cuts import tile_size, window_starts
 from manifold_observer.pipeline.engine.tiling import recomputed_product, tiling
@@ -33,6 +33,7 @@ from manifold_observer.pipeline.graph.cluster import connect
 from manifold_observer.pipeline.graph.compute import silent
 from manifold_observer.pipeline.graph.spans import blocks
 from manifold_observer.tasks.engine import covariance, forms, kernel, lanczos, moments, panel
+from manifold_observer.tasks.engine.distance import Distance
 from manifold_observer.tasks.engine.slab import Metric, Slab, narrow
 
 WINDOW, WIDTH = 21, 21
@@ -70,10 +71,10 @@ def engine_pass(client: Client, frames: Any, epsilon: float) -> Callable[[], flo
     """A function that makes one pass of the engine and says how long it took."""
     with client.as_current():
         config = EmbedConfig(window=WINDOW, epsilon=epsilon)
-        rows, total = check_moments(table(frames, None, WINDOW), silent)
-        metric, axes = Metric(WINDOW, pseudo_inverse(config, total)), moments.span_axes(total)
+        rows, total = check_moments(table(frames, None, config), silent)
+        distance = Distance(local_metric(rows, total, config), moments.span_axes(total), "quadratic", "float32")
         spans = blocks(rows.n_frames, tile_size(rows.n_frames))
-        made: list[Delayed] = make_blocks(rows, metric, axes, spans, "quadratic", "float32", silent)
+        made: list[Delayed] = make_blocks(rows, distance, spans, silent)
         product = recomputed_product(tiling(made, spans, "float32"), kernel.Scale(epsilon), silent)
     x = lanczos.random_block(rows.n_frames, WIDTH, seed=0)
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.engine import cuts
-from manifold_observer.pipeline.graph.limits import Workers
 from reference import dense
 from strategies import chunkings, smooth_motion, spd
 
@@ -417,8 +416,8 @@ def test_embed__says_when_it_does_not_converge():
 
 
 def test_embed__tiles_that_do_not_fit_are_refused_or_recomputed(monkeypatch):
-    monkeypatch.setattr("manifold_observer.pipeline.engine.memory.workers", lambda: Workers(1, 2**14))
-    monkeypatch.setattr("manifold_observer.pipeline.engine.memory.LOCAL_BYTES", 0)
+    monkeypatch.setattr("manifold_observer.pipeline.engine.decide._SHARE", 0.0)
+    monkeypatch.setattr("manifold_observer.pipeline.engine.decide.LOCAL_BYTES", 0)
     with pytest.raises(ValueError, match=r"resident tiles must fit .*home='recomputed'"):
         mo.embed(FRAMES, home="resident", preset="paper")
     assert mo.embed(FRAMES, n_modes=1, preset="paper").attrs["home"] == "recomputed"

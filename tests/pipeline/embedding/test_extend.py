@@ -14,6 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.embedding import extend as extension
+from manifold_observer.pipeline.embedding import references
 from manifold_observer.pipeline.jobs.run import RunConfig, read_embedding, run
 from reference import dense
 from strategies import chunkings, smooth_motion, spd
@@ -252,7 +253,7 @@ def test_extend__any_block_and_any_span_give_the_same(method, epsilon, size, mon
     embedding = embedded(epsilon=epsilon, form="window")
     whole = mo.extend(embedding, NEW, method)
     monkeypatch.setattr(extension, "_SPAN", size)
-    monkeypatch.setattr(extension, "tile_size", lambda n: 2 * size)
+    monkeypatch.setattr(references, "tile_size", lambda n: 2 * size)
     assert_same(mo.extend(embedding, NEW, method), whole, within=1e-10)
 
 
@@ -260,7 +261,7 @@ def test_extend__any_block_and_any_span_give_the_same(method, epsilon, size, mon
 def test_extend__threads_and_workers_give_the_same(method, monkeypatch):
     embedding = embedded(form="quadratic")
     monkeypatch.setattr(extension, "_SPAN", 20)
-    monkeypatch.setattr(extension, "tile_size", lambda n: 32)
+    monkeypatch.setattr(references, "tile_size", lambda n: 32)
     whole = mo.extend(embedding, NEW, method)
     with dask.config.set(scheduler="threads", num_workers=3):
         assert_same(mo.extend(embedding, NEW.chunk(frame=13), method), whole)

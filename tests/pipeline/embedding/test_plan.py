@@ -11,14 +11,22 @@ from distributed import Client, LocalCluster
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.embedding import plan as planning
-from manifold_observer.pipeline.engine import memory
+from manifold_observer.pipeline.engine import decide, memory
 from manifold_observer.pipeline.engine.config import EmbedConfig
 from manifold_observer.pipeline.frames import runs
 from manifold_observer.pipeline.graph.limits import Workers
+from manifold_observer.tasks.engine.covariance import PseudoInverse
+from manifold_observer.tasks.engine.distance import Distance
+from manifold_observer.tasks.engine.moments import Axes
+from manifold_observer.tasks.engine.slab import Metric
 from strategies import smooth_motion
 
 N = 600
 FRAMES = xr.DataArray(smooth_motion(np.random.default_rng(0), N, 4), dims=("frame", "feature"))
+
+
+def distance_of(p, form, window=21):
+    return Distance(Metric(window, PseudoInverse()), Axes(np.zeros(p), None), form, "float32")
 
 
 @pytest.fixture
@@ -26,8 +34,7 @@ def there(monkeypatch):
     """Say what workers there are."""
 
     def say(number, limit):
-        for module in (memory, planning):
-            monkeypatch.setattr(module, "workers", lambda: Workers(number, limit))
+        monkeypatch.setattr(decide, "workers", lambda: Workers(number, limit))
 
     return say
 
@@ -97,8 +104,20 @@ def test_plan__refuses_what_embed_refuses():
         mo.plan(FRAMES, n_modes=0, preset="paper")
     with pytest.raises(ValueError, match="at least window=21 frames"):
         mo.plan(FRAMES[:20], preset="paper")
+    with pytest.raises(ValueError, match=r"n_modes must be at most 598 for 600 frames; got 599\."):
+        mo.plan(FRAMES, n_modes=599, preset="paper")
     with pytest.raises(TypeError, match="unexpected keyword"):
         mo.plan(FRAMES, colour="red", preset="paper")
+
+
+@pytest.mark.usefixtures("in_this_thread")
+@pytest.mark.parametrize("cut", [300, 310, 320])
+def test_plan__a_segment_that_the_sample_cuts_is_no_short_segment(monkeypatch, cut):
+    monkeypatch.setattr(planning, "_SAMPLE_FRAMES", 320)
+    frames = FRAMES.assign_coords(segment=("frame", np.repeat([0, 1], [cut, N - cut])))
+    assert mo.plan(frames, form="quadratic", preset="paper").n_frames == N
+    monkeypatch.setattr(planning, "_SAMPLE_FRAMES", 10)  # less than a window
+    assert mo.plan(frames, form="quadratic", preset="paper").n_frames == N
 
 
 # ------------------------------------------------------------------------------------------- what it chooses
@@ -120,11 +139,10 @@ CHOICES = [
 
 
 @pytest.mark.parametrize(("n", "number", "size", "options", "method", "home"), CHOICES)
-def test_choose__table(there, n, number, size, options, method, home):
-    there(number, size * GIB)
-    config = EmbedConfig(**options)
-    assert memory.choose_method(n, 4, config) == method
-    assert memory.choose_home(n, 4, config.home) == home
+def test_choose__table(n, number, size, options, method, home):
+    there, config = Workers(number, size * GIB), EmbedConfig(**options)
+    assert decide.choose_method(n, 4, config, there) == method
+    assert decide.choose_home(n, 4, config.home, there) == home
 
 
 @pytest.mark.parametrize(
@@ -165,7 +183,7 @@ def test_plan__refuses_what_does_not_fit_and_so_does_embed(there, number, limit,
     there(number, limit)
     sentences = []
     for function in (mo.plan, mo.embed):
-        with pytest.raises(ValueError, match=r"embed: needs .* per worker, but the limit is") as caught:
+        with pytest.raises(ValueError, match="peak memory of a worker must be at most its limit") as caught:
             function(FRAMES, form="quadratic", precision="float64", **options)
         sentences.append(str(caught.value))
     assert sentences[0] == sentences[1]
@@ -174,33 +192,33 @@ def test_plan__refuses_what_does_not_fit_and_so_does_embed(there, number, limit,
 
 
 def test_what_fits__names_recomputed_tiles_where_those_fit(there):
-    options = 20_000, 8, {"form": "quadratic", "precision": "float32"}
-    shape = planning._shape(20_000, 8, "quadratic", "float32", EmbedConfig(), 21)
+    options = 20_000, distance_of(8, "quadratic"), 0.0
+    shape = decide.shape_of(*options[:2], EmbedConfig())
     bounds = [memory.exact_memory(shape, home, 8, 2).worker for home in ("recomputed", "resident")]
     assert bounds[0] < bounds[1]
     there(2, 2**30)
     limit = sum(bounds) // 2
     there(2, limit)
     with pytest.raises(ValueError, match=r"resident tiles must fit|home='recomputed' would fit"):
-        planning.require_memory(*options, EmbedConfig(home="resident"), 21)
+        decide.settle(*options, EmbedConfig(home="resident"))
     there(1000, limit)  # all tiles fit into half of the memory, one worker's blocks do
-    planning.require_memory(*options, EmbedConfig(home="resident"), 21)
+    decide.settle(*options, EmbedConfig(home="resident"))
     there(2, bounds[0])
-    planning.require_memory(*options, EmbedConfig(home="recomputed"), 21)
+    decide.settle(*options, EmbedConfig(home="recomputed"))
     there(2, bounds[0] - 1)
-    with pytest.raises(ValueError, match=r"embed: needs .* per worker, but the limit is"):
-        planning.require_memory(*options, EmbedConfig(home="recomputed"), 21)
+    with pytest.raises(ValueError, match="peak memory of a worker must be at most its limit"):
+        decide.settle(*options, EmbedConfig(home="recomputed"))
 
 
 def test_what_fits__names_landmarks_that_fit(there):
     there(2, 2**30)
     config = EmbedConfig(method="landmarks", landmarks=20_000)
     with pytest.raises(ValueError, match=r"method='landmarks' with landmarks=2000 would fit"):
-        planning.require_memory(200_000, 4, {"form": "quadratic", "precision": "float32"}, config, 21)
+        decide.settle(200_000, distance_of(4, "quadratic"), 0.0, config)
 
 
 def test_landmark_memory__does_not_grow_with_the_frames():
-    shapes = [memory.Shape(n, 20, "quadratic", 4, 21, 2048, 21) for n in (10**5, 10**6, 10**7)]
+    shapes = [memory.Shape(n, distance_of(20, "quadratic"), 2048, 21) for n in (10**5, 10**6, 10**7)]
     assert len({memory.landmark_memory(shape, 2000).worker for shape in shapes}) == 1
 
 
@@ -263,8 +281,7 @@ def test_command__a_refusal_is_one_sentence(tmp_path, console, there):
     np.save(tmp_path / "walk.npy", FRAMES.values)
     code, out, err = console("plan", tmp_path / "walk.npy", "--features", "identity")
     assert (code, out) == (1, "")
-    assert err.startswith("Error: embed: needs ")
-    assert " per worker, but the limit is " in err
+    assert err.startswith("Error: embed: the peak memory of a worker must be at most its limit")
     assert "Traceback" not in err
 
 
@@ -272,7 +289,7 @@ def test_command__a_refusal_is_one_sentence(tmp_path, console, there):
 
 
 def shape(n_frames, form, p=500, window=21):
-    return memory.Shape(n_frames, p, form, 4, window, 2048, 25)
+    return memory.Shape(n_frames, distance_of(p, form, window), 2048, 25)
 
 
 @pytest.mark.parametrize("route", ["nystrom", "diffusion"])

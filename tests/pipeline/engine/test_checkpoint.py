@@ -18,6 +18,7 @@ from manifold_observer.pipeline.engine import exact as ways
 from manifold_observer.pipeline.engine import passfile
 from manifold_observer.pipeline.engine.blocks import check_moments, table
 from manifold_observer.pipeline.engine.checkpoint import Checkpoint, fingerprint
+from manifold_observer.pipeline.engine.config import EmbedConfig
 from manifold_observer.pipeline.graph.compute import silent
 from manifold_observer.tasks import atomic
 from manifold_observer.tasks.engine import lanczos
@@ -494,6 +495,6 @@ def test_problem__does_not_see_chunks_and_storage(monkeypatch, bytes_a_task):
 
 
 def test_check_moments__takes_a_digest_where_one_is_asked_for():
-    rows = table(FRAMES, None, 9)
+    rows = table(FRAMES, None, EmbedConfig(window=9))
     assert check_moments(rows, silent)[1].digest is None
     assert len(check_moments(rows, silent, digested=True)[1].digest) == 32

@@ -14,8 +14,8 @@ from distributed import Client, LocalCluster
 from numpy.testing import assert_allclose, assert_array_equal
 
 import manifold_observer.pipeline as mo
+from manifold_observer.pipeline.engine import decide
 from manifold_observer.pipeline.engine import exact as ways
-from manifold_observer.pipeline.engine import memory
 from manifold_observer.pipeline.graph.limits import Workers
 from strategies import smooth_motion
 
@@ -162,7 +162,7 @@ def kill_in_mid_pass(client, monkeypatch, home, at_pass):
 
 @pytest.mark.usefixtures("in_this_thread")
 def test_embed__resident_tiles_that_do_not_fit_are_refused_with_what_would(monkeypatch):
-    monkeypatch.setattr(memory, "workers", lambda: Workers(2, 2**16))
+    monkeypatch.setattr(decide, "workers", lambda: Workers(2, 2**16))
     # 260 frames in float64 are 270,400 bytes of 65,536; 128 frames are 65,536
     message = r"260 frames need 0\.00 GiB of 0\.00 GiB\. About 128 frames would fit: give home='recomputed'"
     with pytest.raises(ValueError, match=message):
@@ -185,13 +185,11 @@ def test_embed__resident_tiles_that_do_not_fit_are_refused_with_what_would(monke
         (6_000, 4, "local", "local"),
     ],
 )
-def test_choose_home__table(monkeypatch, n_frames, itemsize, wanted, home):
-    monkeypatch.setattr(memory, "workers", lambda: Workers(2, 2**32))
-    assert memory.choose_home(n_frames, itemsize, wanted) == home
+def test_choose_home__table(n_frames, itemsize, wanted, home):
+    assert decide.choose_home(n_frames, itemsize, wanted, Workers(2, 2**32)) == home
 
 
-def test_choose_home__names_both_sizes_and_what_would_fit(monkeypatch):
-    monkeypatch.setattr(memory, "workers", lambda: Workers(2, 2**32))
+def test_choose_home__names_both_sizes_and_what_would_fit():
     message = r"100000 frames need 18\.63 GiB of 4\.00 GiB\. About 46340 frames would fit"
     with pytest.raises(ValueError, match=message):
-        memory.choose_home(100_000, 4, "resident")
+        decide.choose_home(100_000, 4, "resident", Workers(2, 2**32))

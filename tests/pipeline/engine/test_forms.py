@@ -91,6 +91,7 @@ WAYS = [
 
 
 @pytest.mark.usefixtures("pairs")
+@pytest.mark.filterwarnings("ignore:extend. .* are far")
 @pytest.mark.parametrize("way", WAYS)
 def test_registry__a_fourth_form_embeds_and_extends(way):
     found, expected = (mo.embed(FRAMES, form=form, **OPTIONS, **way, preset="paper") for form in ("pairs", "quadratic"))
@@ -138,3 +139,11 @@ def test_forms__their_names_stand_in_their_own_modules_only():
         # "window" is an option too: the frames of a local covariance.
         assert not {*spoken(path)} & (set(forms.FORMS) - own - {"window"}), path
         assert not {name for name in named(path) if name.endswith("Block")}, path
+
+
+def test_inverse__only_the_slab_looks_into_how_a_covariance_is_inverted():
+    rooms = [ROOT / "tasks" / "engine", ROOT / "pipeline" / "engine", ROOT / "pipeline" / "embedding"]
+    for path in (path for room in rooms for path in room.glob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        asks = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "inverse"]
+        assert not asks or path.name == "slab.py", path

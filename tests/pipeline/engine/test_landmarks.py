@@ -13,8 +13,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.engine import landmarks as landmarks_of_pipeline
 from manifold_observer.pipeline.engine.blocks import table
+from manifold_observer.pipeline.engine.config import EmbedConfig
 from manifold_observer.tasks.engine import forms, kernel, landmarks, moments
 from manifold_observer.tasks.engine.covariance import PseudoInverse
+from manifold_observer.tasks.engine.distance import Distance
 from manifold_observer.tasks.engine.forms import build_block
 from manifold_observer.tasks.engine.slab import Metric, Slab
 from reference import dense
@@ -242,18 +244,18 @@ def test_embed__names_silent_frames():
 
 def parts_of(values):
     """What the blocks of the window form are made from."""
-    rows = table(xr.DataArray(values, dims=("frame", "feature")).chunk(frame=100), None, WINDOW)
-    total = moments.moments(values)
-    return rows, Metric(WINDOW, PseudoInverse()), moments.Axes(total.mean, None)
+    rows = table(xr.DataArray(values, dims=("frame", "feature")).chunk(frame=100), None, EmbedConfig(window=WINDOW))
+    axes = moments.Axes(moments.moments(values).mean, None)
+    return rows, Distance(Metric(WINDOW, PseudoInverse()), axes, "window", "float64")
 
 
 @pytest.mark.parametrize("span", [16384, 97])
 @pytest.mark.parametrize("count", [10, 20, 60])
 def test_gather__a_block_holds_the_rows_of_its_windows_once(monkeypatch, count, span):
     monkeypatch.setattr("manifold_observer.pipeline.engine.cuts.GATHER_SPAN", span)
-    rows, metric, axes = parts_of(VALUES)
+    rows, distance = parts_of(VALUES)
     chosen = landmarks.uniform(N, count)
-    block = landmarks_of_pipeline._gather(rows, metric, axes, chosen, "window", "float64").compute()
+    block = landmarks_of_pipeline._gather(rows, distance, chosen).compute()
     starts = np.clip(chosen - WINDOW // 2, 0, N - WINDOW)
     if span > N:
         assert len(block.halo) == len(np.unique(starts[:, None] + np.arange(WINDOW)))
@@ -274,13 +276,12 @@ def test_near__the_start_of_a_solve_holds_the_rows_of_its_windows(monkeypatch):
 
 
 def test_embed__given_covariances_of_landmarks_come_with_their_frames():
-    rows, metric, axes = parts_of(VALUES)
+    rows, distance = parts_of(VALUES)
+    distance = distance._replace(metric=distance.metric._replace(window=0), form="factor")
     covariances = dense.window_covariances(VALUES, np.zeros(N), WINDOW)
     rows = rows._replace(covariance=da.from_array(covariances, chunks=(130, -1, -1)))
     chosen = np.array([3, 150, 151, 699])
-    block = landmarks_of_pipeline._gather(rows, metric._replace(window=0), axes, chosen, "factor", "float64").compute()
+    block = landmarks_of_pipeline._gather(rows, distance, chosen).compute()
     assert_array_equal(block.frames, VALUES[chosen] - VALUES.mean(axis=0))
-    expected = build_block(
-        Slab(block.frames, np.arange(4), np.arange(4), covariances[chosen]), metric._replace(window=0), "factor"
-    )
+    expected = distance.block(Slab(block.frames, np.arange(4), np.arange(4), covariances[chosen]))
     assert_allclose(block.factors, expected.factors)

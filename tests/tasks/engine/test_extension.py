@@ -40,12 +40,13 @@ def distances(one_sided, ridge=0.0):
     return dense.distances_to_known(new, precisions_of(new, ridge), old, precisions_of(old, ridge))
 
 
+def point_block(frames, form, dtype=np.float64):
+    return FORMS[form].points(frames).astype(dtype)
+
+
 def blocks_of(form, one_sided, ridge=0.0, dtype=np.float64):
     metric = Metric(WINDOW, PseudoInverse(regularization=ridge))
-    if one_sided:
-        new = extension.point_block(FRAMES[N:], form, dtype)
-    else:
-        new = build_block(slab_of(FRAMES[N:]), metric, form, dtype)
+    new = point_block(FRAMES[N:], form, dtype) if one_sided else build_block(slab_of(FRAMES[N:]), metric, form, dtype)
     return new, build_block(slab_of(FRAMES[:N]), metric, form, dtype)
 
 
@@ -57,7 +58,7 @@ def cut(block, columns, scales, chunks):
 
 @pytest.mark.parametrize("ridge", [0.0, 0.05])
 @pytest.mark.parametrize("form", FORMS)
-def test_point_block__gives_half_the_one_sided_distance(form, ridge):
+def test_points__give_half_the_one_sided_distance(form, ridge):
     new, old = blocks_of(form, one_sided=True, ridge=ridge)
     assert new.n_frames == M
     assert_allclose(kernel.squared_distances(new, old), distances(True, ridge) / 2, rtol=1e-9, atol=1e-9)
@@ -124,7 +125,7 @@ def test_shares__single_precision_is_near(form, one_sided):
 @pytest.mark.parametrize("size", [1e3, 1e17, 1e18, 5e18, 1e30, 1e154, 1e200])
 def test_shares__frames_beyond_all_reach_are_far_and_never_nan(form, dtype, size):
     with np.errstate(over="ignore", invalid="ignore"):
-        new = extension.point_block(np.full((2, P), size), form, dtype)
+        new = point_block(np.full((2, P), size), form, dtype)
     _, old = blocks_of(form, one_sided=True, dtype=dtype)
     for scales in (None, np.ones(N)):
         part = Reference(old, extension.reference_columns(PSI, DEGREES, 0.5), scales)
@@ -163,6 +164,6 @@ def test_one_sided__half_a_step_is_a_root_where_the_metric_is_even_and_the_scale
         mu, psi = dense.eigenpairs(affinities, 0.0, 4)
         block = factor.factor_block(points, np.tile(np.eye(2), (400, 1, 1)))
         part = Reference(block, extension.reference_columns(psi, affinities.sum(axis=1), 0.0), None)
-        shares = extension.shares(extension.point_block(points, "factor"), part, epsilon, None, True)
+        shares = extension.shares(point_block(points, "factor"), part, epsilon, None, True)
         found = extension.finish([shares], np.sqrt(mu[1:5]), 1.0, 0.0)
         assert_allclose(np.mean(np.square(found.coordinates), axis=0), 1, rtol=epsilon / 100)

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from manifold_observer.tasks.engine import forms, kernel
 from manifold_observer.tasks.engine.covariance import DegenerateCovarianceError, PseudoInverse
 from manifold_observer.tasks.engine.forms import build_block, cost
-from manifold_observer.tasks.engine.probe import probe
+from manifold_observer.tasks.engine.probe import probe_forms
 from manifold_observer.tasks.engine.slab import Metric, Slab
 from reference import dense
 from strategies import smooth_motion, spd
@@ -123,10 +123,10 @@ def test_build_block__window_form_refuses_given_covariances():
         build_block(slab, Metric(0, PseudoInverse()), "window")
 
 
-def test_probe__times_each_form_and_measures_single_precision():
+def test_probe_forms__times_each_form_and_measures_single_precision():
     slab = slab_of(smooth_motion(np.random.default_rng(4), 40, 5), 9)
     metric = Metric(9, PseudoInverse())
-    found = probe(slab, slab, metric, forms.FORMS)
+    found = probe_forms(slab, slab, metric, forms.FORMS)
     assert set(found.seconds) == set(forms.FORMS)
     assert min(found.seconds.values()) > 0
     block = build_block(slab, metric, "quadratic")
@@ -136,11 +136,11 @@ def test_probe__times_each_form_and_measures_single_precision():
         assert 0 < error < 1e-2 * truth.max()
 
 
-def test_probe__overflow_of_single_precision_is_not_taken_for_exact():
+def test_probe_forms__overflow_of_single_precision_is_not_taken_for_exact():
     frames = 1e-21 * smooth_motion(np.random.default_rng(4), 40, 5)
     slab = slab_of(frames, 9)
     with np.errstate(all="ignore"):
-        found = probe(slab, slab, Metric(9, PseudoInverse()), ["quadratic"])
+        found = probe_forms(slab, slab, Metric(9, PseudoInverse()), ["quadratic"])
     assert not found.float32_error["quadratic"] < np.inf
 
 

@@ -11,14 +11,20 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from manifold_observer.tasks.engine import diffusion, forms, kernel, landmarks
 from manifold_observer.tasks.engine.covariance import PseudoInverse
+from manifold_observer.tasks.engine.distance import Distance
 from manifold_observer.tasks.engine.forms import build_block
 from manifold_observer.tasks.engine.kernel import Scale
+from manifold_observer.tasks.engine.moments import Axes
 from manifold_observer.tasks.engine.slab import Metric, Slab, narrow
 from reference import dense
 from strategies import chunkings, generators, smooth_motion, spans
 
 N, WINDOW = 60, 9
 METRIC = Metric(WINDOW, PseudoInverse())
+
+
+def distance_of(form, p=3):
+    return Distance(METRIC, Axes(np.zeros(p), None), form, "float64")
 
 
 def slab_of(n=N, p=3, seed=0, noise=0.1):
@@ -108,7 +114,7 @@ def test_nystrom__with_all_frames_as_landmarks_is_the_reference(form, alpha):
     assert_allclose(maps.coordinates, psi, atol=1e-6)
     assert_allclose(maps.degrees, affinities.sum(axis=1), rtol=1e-9)
     anchors = landmarks.nystrom_anchors(block, scale, maps, alpha)
-    carried = landmarks.carry_over(slab, METRIC, form, anchors, block, alpha)
+    carried = landmarks.carry_over(slab, distance_of(form), anchors, block, alpha)
     assert_allclose(carried.coordinates, psi, atol=1e-6)
     assert_allclose(carried.affinity, affinities.mean(axis=1), rtol=1e-9)
     assert_allclose(carried.lift, slab.frames.T @ psi, atol=1e-6)
@@ -129,9 +135,9 @@ def test_carry_over__spans_add_up(drawn):
     maps = landmarks.landmark_maps(chosen, scale, 0.0, 3)
     anchors = landmarks.nystrom_anchors(chosen, scale, maps, 0.0)
     sample = block.take(np.array([0, 30, 59]))
-    whole = landmarks.carry_over(slab, METRIC, "quadratic", anchors, sample, 0.0)
+    whole = landmarks.carry_over(slab, distance_of("quadratic"), anchors, sample, 0.0)
     parts = [
-        landmarks.carry_over(narrow(slab, *span, WINDOW), METRIC, "quadratic", anchors, sample, 0.0)
+        landmarks.carry_over(narrow(slab, *span, WINDOW), distance_of("quadratic"), anchors, sample, 0.0)
         for span in spans(chunks)
     ]
     size = np.abs(whole.coordinates).max()
@@ -154,9 +160,9 @@ def test_carry_over__frames_worked_on_together_do_not_show(monkeypatch):
     scale = slow_kernel_of_all()[1]
     maps = landmarks.landmark_maps(block, scale, 0.0, 2)
     anchors = landmarks.nystrom_anchors(block, scale, maps, 0.0)
-    whole = landmarks.carry_over(slab, METRIC, "window", anchors, block, 0.0)
+    whole = landmarks.carry_over(slab, distance_of("window"), anchors, block, 0.0)
     monkeypatch.setattr(landmarks, "FRAMES_TOGETHER", 7)
-    for one, other in zip(landmarks.carry_over(slab, METRIC, "window", anchors, block, 0.0), whole, strict=True):
+    for one, other in zip(landmarks.carry_over(slab, distance_of("window"), anchors, block, 0.0), whole, strict=True):
         assert_allclose(one, other, atol=1e-9 * np.abs(other).max())
 
 
@@ -191,17 +197,17 @@ def test_diffusion_route__is_the_singular_value_decomposition_of_all_strips(form
     strips = affinities[:, chosen]
     block = build_block(slab, METRIC, form).take(chosen)
     anchors = landmarks.Anchors(block, scale, np.ones(15), np.zeros((15, 1)), None)
-    sums = landmarks.column_sums(slab, METRIC, form, anchors)
+    sums = landmarks.column_sums(slab, distance_of(form), anchors)
     assert_allclose(sums, strips.sum(axis=0), rtol=1e-8)
     anchors = anchors._replace(degrees=sums)
-    links = landmarks.link_sums(slab, METRIC, form, anchors)
+    links = landmarks.link_sums(slab, distance_of(form), anchors)
     degrees = strips @ strips.sum(axis=0)
     left, singular, right = scipy.linalg.svd(strips / np.sqrt(degrees)[:, None], full_matrices=False)
     assert_allclose(links, right.T @ np.diag(singular**2) @ right, atol=1e-8)
     assert singular[0] == pytest.approx(1.0)
     values, vectors = landmarks.diffusion_maps(links, 3)
     assert_allclose(values, singular[1:4], atol=1e-8)
-    carried = landmarks.carry_over(slab, METRIC, form, anchors._replace(weights=vectors), block, 0.0)
+    carried = landmarks.carry_over(slab, distance_of(form), anchors._replace(weights=vectors), block, 0.0)
     expected = unit(left[:, 1:4] / np.sqrt(degrees)[:, None])
     assert_allclose(unit(carried.coordinates), expected, atol=1e-6)
 

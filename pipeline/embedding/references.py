@@ -1,0 +1,130 @@
+"""The embedded frames that new frames are placed by."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+from dask.delayed import Delayed
+
+from manifold_observer.tasks.arrays import Integers
+from manifold_observer.tasks.engine import extension, forms
+from manifold_observer.tasks.engine.distance import Distance
+from manifold_observer.tasks.engine.moments import Axes
+from manifold_observer.tasks.engine.shrinkage import Shrinkage
+
+from ..engine.blocks import Table, block_task, check_moments, local_metric, make_blocks, part_of, table
+from ..engine.config import EmbedConfig
+from ..engine.cuts import gather_rows, tile_size
+from ..frames.conditioning import conditioning_of
+from ..graph.compute import Progress, persist, task
+from ..graph.spans import Span, blocks
+
+
+class References(NamedTuple):
+    """Blocks of references on the workers, how many there are, and the distance that new frames must share."""
+
+    parts: list[Delayed]
+    number: int
+    distance: Distance
+
+
+def reference_numbers(embedding: xr.Dataset) -> Integers:
+    """Which embedded frames are references, ascending."""
+    if "landmark" in embedding.variables:
+        return embedding["landmark"].values
+    return np.arange(embedding.sizes["frame"])
+
+
+def references(embedding: xr.Dataset, numbers: Integers, progress: Progress) -> References:
+    """Blocks of the references, as the embedding made them but in all features; it computes.
+
+    Parameters
+    ----------
+    embedding
+        As :func:`embed` made it, with its frames.
+    numbers
+        Which of its frames are references.
+    progress
+        Where to report.
+
+    Returns
+    -------
+    The references.
+    """
+    config = config_of(embedding)
+    rows = table(*_embedded(embedding), config)._replace(conditioning=conditioning_of(embedding))
+    rows, total = check_moments(rows, progress)
+    metric = local_metric(rows, total, config)._replace(shrinkage=_shrinkage_of(embedding))
+    distance = Distance(metric, axes_of(embedding), config.form, config.precision)
+    spans = blocks(len(numbers), tile_size(len(numbers)))
+    if len(numbers) == rows.n_frames:
+        made = make_blocks(rows, distance, spans, progress)
+    else:
+        made = [_chosen_block(rows, distance, numbers[a:b]) for a, b in spans]
+    parts = _with_columns(embedding, numbers, made, spans)
+    return References(persist(parts, "references", progress), len(numbers), distance)
+
+
+def config_of(embedding: xr.Dataset) -> EmbedConfig:
+    """The options of the embedding that its distance depends on."""
+    attrs = embedding.attrs
+    rank = attrs["rank"]
+    return EmbedConfig(
+        window=int(attrs["window"]),
+        rank=None if rank == "none" else int(rank),
+        tolerance=float(attrs["tolerance"]),
+        regularization=float(attrs["regularization"]),
+        form=str(attrs["form"]),
+        precision=str(attrs["precision"]),
+        shrinkage=str(attrs["shrinkage"]) if "mean_covariance" in embedding else "none",
+        causal="mean_covariance" in embedding and bool(attrs.get("causal")),
+    )
+
+
+def axes_of(embedding: xr.Dataset) -> Axes:
+    """The axes in which new frames are measured: the leading ones that were kept, else all features."""
+    basis = np.asarray(embedding["axes"].values) if "axes" in embedding else None
+    return Axes(np.asarray(embedding["feature_mean"].values), basis, conditioning_of(embedding))
+
+
+def _shrinkage_of(embedding: xr.Dataset) -> Shrinkage | None:
+    """How an embedding shrinks local covariances, if it does."""
+    if "mean_covariance" not in embedding:
+        return None
+    attrs = embedding.attrs
+    return Shrinkage(
+        float(attrs["shrinkage_intensity"]),
+        float(attrs["shrinkage_ridge"]),
+        int(attrs["window"]),
+        np.asarray(embedding["mean_covariance"].values),
+        str(attrs["shrinkage"]),
+    )
+
+
+def _embedded(embedding: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray | None]:
+    """The embedded frames, and their covariances where those were given."""
+    return embedding["reference"], embedding.get("reference_covariance")
+
+
+def _chosen_block(rows: Table, distance: Distance, numbers: Integers) -> Delayed:
+    """One block of embedded frames that do not follow each other, gathered from as many tasks as they are apart."""
+    pieces = np.split(numbers, np.flatnonzero(np.diff(numbers // gather_rows(rows.n_frames, rows.n_features))) + 1)
+    made = []
+    for own in pieces:
+        span = int(own[0]), int(own[-1]) + 1
+        made.append(task(block_task, distance, part_of(rows, span, distance.window, own), span))
+    return task(forms.join, made)
+
+
+def _with_columns(embedding: xr.Dataset, numbers: Integers, made: list[Delayed], spans: list[Span]) -> list[Delayed]:
+    """Blocks with what their affinities are multiplied with, and local scales."""
+    columns = extension.reference_columns(
+        embedding["coordinate"].values[numbers], embedding["degree"].values[numbers], float(embedding.attrs["alpha"])
+    )
+    scales = embedding["scale"].values[numbers] if "scale" in embedding else None
+    return [
+        task(extension.Reference, block, columns[a:b], None if scales is None else scales[a:b])
+        for block, (a, b) in zip(made, spans, strict=True)
+    ]
