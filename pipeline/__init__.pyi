@@ -13,6 +13,7 @@ from .frames.recording import open_recording as open_recording
 from .jobs.run import RunConfig as RunConfig
 from .jobs.run import read_embedding as read_embedding
 from .jobs.run import run as run
+from .jobs.stream import continue_run as continue_run
 from .jobs.stream import extend_result as extend_result
 from .jobs.stream import follow as follow
 from .jobs.stream import open_stream as open_stream

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 _PARTIAL = re.compile(r"(?P<name>.+)\.[0-9a-f]{32}\.partial")
-# What file systems answer that cannot put a folder on disk by itself, or do not let it be read.
-_NO_FOLDER_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES)
+# What systems answer that cannot put a folder on disk by itself, or a file that is open for reading. A disk that
+# fails says EIO.
+_NO_SYNC = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF)
 
 
 @contextmanager
@@ -63,7 +64,7 @@ def replacing(place: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
             partial.unlink(missing_ok=True)
         raise
     if durable:
-        sync_folder(place.parent)
+        sync(place.parent)
 
 
 def write(place: Path, content: bytes | memoryview) -> None:
@@ -78,16 +79,23 @@ def write(place: Path, content: bytes | memoryview) -> None:
         file.write(content)
 
 
-def sync_folder(folder: Path) -> None:
-    """Put the names in a folder on disk, where the file system can."""
+def sync(path: Path) -> None:
+    """Put one file, or the names in a folder, on disk, where the system can.
+
+    Raises
+    ------
+    OSError
+        The disk failed, or a file could not be read. A folder that can be written to but not read is left.
+    """
     try:
-        handle = os.open(folder, os.O_RDONLY)
+        handle = os.open(path, os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:
             os.close(handle)
     except OSError as error:
-        if error.errno not in _NO_FOLDER_SYNC:
+        unreadable_folder = error.errno == errno.EACCES and path.is_dir()
+        if error.errno not in _NO_SYNC and not unreadable_folder:
             raise
 
 

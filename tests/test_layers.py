@@ -30,7 +30,7 @@ ARROWS = {
         "frames": {"graph", "files"},
         "engine": {"graph", "frames"},
         "embedding": {"graph", "frames", "engine"},
-        "observers": {"graph", "frames"},
+        "observers": {"graph", "frames", "embedding"},
         "comparison": {"graph", "frames", "observers"},
         "jobs": {"graph", "files", "frames", "engine", "embedding", "observers", "comparison"},
         "paper": {"graph", "frames", "engine", "embedding", "observers", "comparison", "jobs"},
@@ -163,6 +163,18 @@ def test_pyproject__every_folder_with_modules_is_packaged():
     assert setuptools["package-dir"] == {f"manifold_observer.{folder}": folder for folder in FOLDERS}
     with_modules = {".".join(["manifold_observer", *path.relative_to(ROOT).parts[:-1]]) for path in FILES}
     assert sorted(setuptools["packages"]) == sorted(with_modules | {f"manifold_observer.{name}" for name in FOLDERS})
+
+
+def test_pyproject__every_extra_brings_what_some_module_uses():
+    extras = PROJECT["project"]["optional-dependencies"]
+    users = {name: needs for name, needs in extras.items() if name not in {"test", "all"}}
+    sources = "".join(path.read_text(encoding="utf-8") for path in FILES)
+    for needs in users.values():
+        for package in (need.partition(">=")[0] for need in needs):
+            assert package in sources
+    assert extras["all"] == [f"manifold-observer[{','.join(users)}]"]
+    # The tests of a newcomer skip nothing for want of a package.
+    assert {need for needs in users.values() for need in needs} <= set(extras["test"])
 
 
 @pytest.mark.parametrize("group", ["xarray.backends", "dask_cli"])

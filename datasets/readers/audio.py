@@ -18,6 +18,8 @@ import xarray as xr
 from xarray.backends import BackendArray, BackendEntrypoint
 from xarray.core import indexing
 
+from manifold_observer.datasets.regular import uniform_time
+
 from .containers import check_caf, check_mp3, check_ogg, last_pages
 from .contract import (
     CHUNK_BYTES,
@@ -26,7 +28,6 @@ from .contract import (
     local_file,
     recording_dataset,
     refusal,
-    uniform_time,
 )
 from .sniff import CAF, SOUNDS, UNKNOWN, WAVES, describe, looks_crlf_mangled
 from .wave_header import check_wave
@@ -179,7 +180,7 @@ def inspect_audio(path: str) -> AudioFile:
     50
     """
     if (words := describe(path)) not in SOUNDS | {UNKNOWN}:
-        raise refusal(_READER, path, "be a sound file", words, "Put the recording in its place")
+        raise refusal(_READER, path, "be a sound file", words, "Replace it with the recording")
     unknown_sizes = check_wave(path) if words in WAVES.values() else ()
     if words == CAF:
         check_caf(path)
@@ -302,7 +303,7 @@ def _check_container(path: str, sound: soundfile.SoundFile) -> None:
     if sound.frames == 0:
         raise refusal(_READER, path, "hold samples", f"0 frames of {sound.format_info}", _COPY)
     if sound.frames > _MOST_FRAMES:
-        raise refusal(_READER, path, "say how many frames it holds", "a stream of unknown length", _CONVERT)
+        raise refusal(_READER, path, "state how many frames it holds", "a stream of unknown length", _CONVERT)
     if not sound.seekable():
         raise refusal(_READER, path, "allow reading from any frame", sound.subtype_info, _CONVERT)
     for claimed, held in _LOGGED_SIZES.findall(sound.extra_info):

@@ -142,7 +142,7 @@ def check_mp3(path: str, frames: int) -> None:
             " (it was cut short)" if position > size else ""
         )
         remedy = "Convert it from the original, for example with: ffmpeg -i FILE NEW.flac"
-        raise refusal(_READER, path, "tell how many frames it holds", got, remedy)
+        raise refusal(_READER, path, "state how many frames it holds", got, remedy)
 
 
 def _after_id3(path: str) -> int:

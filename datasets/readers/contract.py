@@ -14,7 +14,6 @@ import numpy as np
 import xarray as xr
 from xarray.backends import BackendArray
 from xarray.core import indexing
-from xarray.indexes import RangeIndex
 
 CHUNK_BYTES = 8_000_000
 # Up to so many channels any number of samples is believed, and up to so many times the number of samples.
@@ -68,13 +67,13 @@ def local_file(reader: str, source: Any) -> str:
     --------
     >>> local_file("audio", "missing.wav")
     Traceback (most recent call last):
-    FileNotFoundError: audio: missing.wav must be a local file; there is none of this name. Check the path.
+    FileNotFoundError: audio: missing.wav must be a local file, but does not exist. Check the path.
     """
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"{reader}: the source must be the path of a file; got {type(source).__name__}.")
     if not os.path.exists(source):
         raise FileNotFoundError(
-            f"{reader}: {os.fspath(source)} must be a local file; there is none of this name. Check the path."
+            f"{reader}: {os.fspath(source)} must be a local file, but does not exist. Check the path."
         )
     if os.path.isdir(source):
         raise refusal(reader, os.fspath(source), "be a file", "a directory", "Give one file in it")
@@ -102,11 +101,11 @@ def check_channels(reader: str, path: str, n_channels: int) -> None:
     --------
     >>> check_channels("npy", "a.npy", 10**7)
     Traceback (most recent call last):
-    ValueError: npy: a.npy must have at most 262144 channels; got 10000000. Turn it, if it is (channel, time).
+    ValueError: npy: a.npy must have at most 262144 channels; got 10000000. Transpose it if it is (channel, time).
     """
     if n_channels > _MOST_CHANNELS:
         must = f"have at most {_MOST_CHANNELS} channels"
-        raise refusal(reader, path, must, str(n_channels), "Turn it, if it is (channel, time)")
+        raise refusal(reader, path, must, str(n_channels), "Transpose it if it is (channel, time)")
 
 
 def check_upright(reader: str, path: str, n_samples: int, n_channels: int, remedy: str) -> None:
@@ -161,7 +160,7 @@ def has_suffix(source: Any, suffixes: Iterable[str]) -> bool:
 
 
 def check_sampling_rate(reader: str, sampling_rate: float | None) -> None:
-    """Refuse a sampling rate that is no positive number; None stands for no clock.
+    """Refuse a sampling rate that is not a positive number; None stands for no clock.
 
     Parameters
     ----------
@@ -181,31 +180,6 @@ def check_sampling_rate(reader: str, sampling_rate: float | None) -> None:
             f"{reader}: sampling_rate must be a positive number of Hz; got {sampling_rate!r}. "
             "For example sampling_rate=250.0."
         )
-
-
-def uniform_time(n_samples: int, sampling_rate: float) -> xr.Coordinates:
-    """Make the time of evenly spaced samples, in s from 0, without storing it.
-
-    Parameters
-    ----------
-    n_samples
-        Number of samples.
-    sampling_rate
-        Samples per second, in Hz.
-
-    Returns
-    -------
-    The lazy coordinate ``time``.
-
-    Examples
-    --------
-    >>> uniform_time(4, 2.0)["time"].values
-    array([0. , 0.5, 1. , 1.5])
-    """
-    index = RangeIndex.linspace(0, n_samples / sampling_rate, n_samples, endpoint=False, dim="time")
-    time = xr.Coordinates.from_xindex(index)
-    time["time"].attrs.update(units="s", long_name="time")
-    return time
 
 
 def lazy_variable(array: BackendArray, dtype: np.dtype[Any], shape: tuple[int, int]) -> xr.Variable:

@@ -1,7 +1,7 @@
 """Reader of text tables: the xarray engine ``manifold-csv`` for ``.csv``, ``.tsv`` and ``.txt``.
 
 A table is read whole, into memory: its rows have no fixed length, so there is no seeking in it.
-Nothing is repaired: a row that is too short, a cell that is no number and a clock that does not
+Nothing is repaired: a row that is too short, a cell that is not a number and a clock that does not
 go forward are refused with the line where they are. Empty cells become NaN.
 """
 
@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from xarray.backends import BackendEntrypoint
+
+from manifold_observer.datasets.regular import uniform_time
 
 from .clock import (
     LATEST_SECONDS,
@@ -31,11 +33,10 @@ from .contract import (
     local_file,
     recording_dataset,
     refusal,
-    uniform_time,
 )
 from .digits import THOUSANDS, number
 from .table_cells import SET_CLOCK_ASIDE, Rows, TableOptions, read_rows
-from .table_layout import READER, Layout, read_layout, table_rows
+from .table_layout import READER, Layout, first_row, read_layout
 
 _BLOCK_ROWS = 4096
 
@@ -148,7 +149,7 @@ class CsvBackend(BackendEntrypoint):
         check_sampling_rate(READER, sampling_rate)
         _check_marks(decimal, thousands)
         if channels_first:
-            raise ValueError("csv: channels_first is for .npy files; got True. Turn the table, one row a sample.")
+            raise ValueError("csv: channels_first is for .npy files; got True. Transpose the table.")
         if time_unit not in (None, *UNITS):
             raise ValueError(f"csv: time_unit must be one of {list(UNITS)}; got {time_unit!r}.")
         options = TableOptions(
@@ -189,14 +190,14 @@ def _read_table(
     clock = None if used is None else _clock(path, layout, options, used)
     rows = read_rows(path, layout, options, columns, used, clock, block_rows=_BLOCK_ROWS)
     if not rows.values:
-        raise refusal(READER, path, "hold rows below its header", "none that is whole", "Wait until one is written")
+        raise refusal(READER, path, "hold rows below its header", "no complete row", "Wait until one is written")
     values = np.concatenate(rows.values)
     if not layout.has_header and options.channels_first is None:
-        check_upright(READER, path, values.shape[0], values.shape[1], "turn the table, one row a sample")
+        check_upright(READER, path, values.shape[0], values.shape[1], "transpose the table to one row per sample")
     if rows.open_line is not None and not options.growing:
         warnings.warn(
-            f"csv: {path}: line {rows.open_line}, the last, has no line end. If the file was cut or is still written, "
-            "its last number is wrong: wait until it is whole, or end the line.",
+            f"csv: {path}: line {rows.open_line}, the last, has no line end, so its last number may be incomplete. "
+            "Wait until the file is complete, or end the line.",
             stacklevel=2,
         )
     recording = values.astype(np.int64) if rows.integers else values
@@ -265,11 +266,11 @@ def _position(path: str, layout: Layout, label: str, option: str) -> int:
 
 def _clock(path: str, layout: Layout, options: TableOptions, column: int) -> Clock:
     """Tell from the first row how the clock is written."""
-    _, cells = next(table_rows(path, layout), (0, [""] * layout.n_cells))
+    cell = first_row(path, layout)[column]
     label = layout.labels[column]
     unit = options.time_unit or clock_unit(label) or "s"
     read = functools.partial(number, decimal=layout.decimal, thousands=layout.thousands)
-    return clock_of(cells[column], read, label=label, unit=unit, time_format=options.time_format)
+    return clock_of(cell, read, label=label, unit=unit, time_format=options.time_format)
 
 
 def _check_marks(decimal: str | None, thousands: str | None) -> None:
@@ -315,7 +316,7 @@ def _not_forward(
     return refusal(
         READER,
         path,
-        f"have a clock that goes forward in every row of column {label!r}",
+        f"have increasing times in its clock column {label!r}",
         f"{instant_text(now)} at line {lines[row]}, which {how}",
         "Write local times in UTC, sort the rows and keep one of each time, " + SET_CLOCK_ASIDE,
     )

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-_MISSING = frozenset(("", "na", "n/a", "#n/a", "nan", "null", "none"))
+MISSING = frozenset(("", "na", "n/a", "#n/a", "nan", "null", "none"))
 # Beyond fifteen digits a whole number may not be exact as float64.
 _INTEGER = re.compile(r"\s*[+-]?\d{1,15}\s*")
 _DECIMAL = {
@@ -58,7 +58,7 @@ def number(cell: str, *, decimal: str = ".", thousands: str | None = None) -> fl
     try:
         return float(cell)
     except ValueError:
-        if cell.strip().lower() in _MISSING:
+        if cell.strip().lower() in MISSING:
             return float("nan")
         raise
 

@@ -15,6 +15,8 @@ import xarray as xr
 from xarray.backends import BackendArray, BackendEntrypoint
 from xarray.core import indexing
 
+from manifold_observer.datasets.regular import uniform_time
+
 from .contract import (
     check_channels,
     check_sampling_rate,
@@ -24,7 +26,6 @@ from .contract import (
     local_file,
     recording_dataset,
     refusal,
-    uniform_time,
 )
 from .sniff import NPY, describe
 
@@ -237,7 +238,7 @@ def _check_size(path: str, header: NpyHeader) -> None:
 
 
 def _table_shape(path: str, shape: tuple[int, ...], channels_first: bool) -> tuple[int, int]:
-    """Find samples and channels, refusing what is no table or has no values."""
+    """Find samples and channels, refusing what is not a table or has no values."""
     if len(shape) not in (1, 2) or 0 in shape:
         raise refusal(
             _READER,

@@ -145,7 +145,7 @@ def missing_engine(path: str | os.PathLike[str]) -> str | None:
 
     Returns
     -------
-    A sentence with the remedy; None when the file is no HDF5 or an engine is there.
+    A sentence with the remedy; None when the file is not HDF5 or an engine is there.
 
     Examples
     --------

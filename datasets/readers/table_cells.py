@@ -1,17 +1,20 @@
-"""The cells of a table as numbers, read a block of rows at a time; the first that is none is named with its line."""
+"""The cells of a table as numbers, read a block of rows at a time; errors name the line of the first bad cell."""
 
 import functools
+import io
+import itertools
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
 from .clock import BadCellError, Clock
 from .contract import refusal
 from .digits import Marks, grouping_mark, is_integer, is_number, number
-from .table_layout import READER, Layout, table_rows
+from .table_fast import is_simple, read_block
+from .table_layout import READER, Joined, Layout, Readable, Scan, blocks
 
 _BLOCK_CELLS = 2**19
 SET_CLOCK_ASIDE = "or give sampling_rate= to number the rows instead of using the clock"
@@ -88,22 +91,98 @@ def read_rows(
     -------
     Blocks of values and instants.
     """
-    rows, marks = Rows(), Marks(layout.decimal, sure=not options.doubt_marks or layout.decimal not in ",.")
-    cells = table_rows(path, layout, growing=options.growing, at_end=functools.partial(setattr, rows, "open_line"))
-    for lines, block in _blocks(cells, max(1, min(block_rows, _BLOCK_CELLS // layout.n_cells))):
-        rows.lines.extend(lines)
-        marks.look(lines, block)
-        rows.values.append(_numbers(path, layout, lines, block, columns))
-        rows.integers = rows.integers and all(is_integer(cells[at]) for cells in block for at in columns)
-        if clock is not None and clock_column is not None:
-            label = layout.labels[clock_column]
-            read = functools.partial(number, decimal=layout.decimal, thousands=layout.thousands)
-            try:
-                rows.instants.append(clock.read([cells[clock_column] for cells in block], read))
-            except BadCellError as bad:
-                raise _unreadable_time(path, label, clock, lines[bad.row], bad.cell) from bad
-    _check_doubt(path, layout, marks)
-    return rows
+    begin = functools.partial(_Reading, path, layout, options, columns, clock_column, clock, block_rows)
+    try:
+        rows = begin().by_blocks()
+    except ValueError:
+        rows = None
+    # What is wrong, and on which line, is found cell by cell.
+    return begin().by_cells() if rows is None else rows
+
+
+@dataclass
+class _Reading:
+    """One reading of a table."""
+
+    path: str
+    layout: Layout
+    options: TableOptions
+    columns: Sequence[int]
+    clock_column: int | None
+    clock: Clock | None
+    block_rows: int
+    rows: Rows = field(default_factory=Rows)
+    unlooked: bool = False
+    """Whether some blocks were not looked at for what the marks mean."""
+
+    def __post_init__(self) -> None:
+        self.scan = Scan(self.path, self.layout, self.options.growing)
+        self.marks = Marks(self.layout.decimal, sure=not self.options.doubt_marks or self.layout.decimal not in ",.")
+
+    def by_cells(self) -> Rows:
+        """Read every cell by itself, and raise what is wrong with the first that cannot be read."""
+        with self._open() as file:
+            self._take(file)
+        _check_doubt(self.path, self.layout, self.marks)
+        return self._done()
+
+    def by_blocks(self) -> Rows | None:
+        """Read blocks by pandas where it reads them as we do; None where every cell has to be looked at."""
+        with self._open() as file:
+            texts = blocks(file)
+            for text in texts:
+                if not is_simple(text, self.layout.delimiter):
+                    self._take(Joined(itertools.chain([text], texts)))
+                elif not self._take_block(text):
+                    self._take(io.StringIO(text, newline=""))
+        unsure = not self.marks.sure and self.unlooked and self.marks.grouped
+        return None if unsure or self.marks.doubt(self.layout.delimiter) is not None else self._done()
+
+    def _open(self) -> TextIO:
+        return open(self.path, encoding=self.layout.encoding, newline="")
+
+    def _done(self) -> Rows:
+        self.rows.open_line = self.scan.open_line
+        return self.rows
+
+    def _take_block(self, text: str) -> bool:
+        """Take a block as pandas reads it; false where it has to be read cell by cell."""
+        scan, rows = self.scan, self.rows
+        if not scan.begun or scan.blank_line or not (self.marks.sure or self.layout.decimal not in text):
+            return False
+        block = read_block(text, self.layout, self.columns, self.clock_column, self.clock, integers=rows.integers)
+        if block is None:
+            return False
+        rows.values.append(block.values)
+        rows.instants += [] if block.instants is None else [block.instants]
+        rows.lines.frombytes((scan.line + 1 + np.arange(len(block.values), dtype=np.int64)).tobytes())
+        rows.integers = block.integers
+        scan.line += len(block.values)
+        self.unlooked |= not self.marks.sure
+        return True
+
+    def _take(self, text: Readable) -> None:
+        """Take the rows of a text cell by cell."""
+        n_rows = max(1, min(self.block_rows, _BLOCK_CELLS // self.layout.n_cells))
+        for lines, block in _blocks(self.scan.rows(text), n_rows):
+            self.rows.lines.extend(lines)
+            self.marks.look(lines, block)
+            self.rows.values.append(_numbers(self.path, self.layout, lines, block, self.columns))
+            whole = self.rows.integers and all(is_integer(cells[at]) for cells in block for at in self.columns)
+            self.rows.integers = whole
+            self._take_clock(lines, block)
+
+    def _take_clock(self, lines: Sequence[int], block: Sequence[Sequence[str]]) -> None:
+        """Take the clock of some rows."""
+        if self.clock is None or self.clock_column is None:
+            return
+        read = functools.partial(number, decimal=self.layout.decimal, thousands=self.layout.thousands)
+        cells = [row[self.clock_column] for row in block]
+        try:
+            self.rows.instants.append(self.clock.read(cells, read))
+        except BadCellError as bad:
+            label = self.layout.labels[self.clock_column]
+            raise _unreadable_time(self.path, label, self.clock, lines[bad.row], bad.cell) from bad
 
 
 def _check_doubt(path: str, layout: Layout, marks: Marks) -> None:
@@ -114,10 +193,10 @@ def _check_doubt(path: str, layout: Layout, marks: Marks) -> None:
         raise refusal(
             READER,
             path,
-            "make clear what its marks mean",
+            "use its decimal mark unambiguously",
             f"{cell!r} in column {layout.labels[min(column, len(layout.labels) - 1)]!r} at line {line}, which may be "
             f"{cell.strip().replace(marks.decimal, '')} or {cell.strip().replace(',', '.')}",
-            f"Say thousands={marks.decimal!r} (decimal mark {other!r}), or decimal={marks.decimal!r}; on the command "
+            f"Give thousands={marks.decimal!r} (decimal mark {other!r}), or decimal={marks.decimal!r}; on the command "
             f"line --thousands {marks.decimal!r} or --decimal {marks.decimal!r}",
         )
 
@@ -150,7 +229,7 @@ def _numbers(
 def _not_a_number(
     path: str, layout: Layout, lines: Sequence[int], block: Sequence[Sequence[str]], columns: Sequence[int]
 ) -> ValueError:
-    """Build the error of the first cell in a block that is no number."""
+    """Build the error of the first cell in a block that is not a number."""
     cells = ((line, column, row[column]) for line, row in zip(lines, block, strict=True) for column in columns)
     line, column, cell = next(
         bad for bad in cells if not is_number(bad[2], decimal=layout.decimal, thousands=layout.thousands)
@@ -158,7 +237,7 @@ def _not_a_number(
     label, mark = layout.labels[column], grouping_mark(cell)
     remedy = f"Leave the column out with drop_columns=[{label!r}], or list the others in channels="
     if mark is not None and layout.thousands is None:
-        remedy = f"Say what groups its digits: thousands={mark!r}, or --thousands {mark!r} on the command line"
+        remedy = f"If the mark groups digits, give thousands={mark!r}, or --thousands {mark!r} on the command line"
     return refusal(
         READER,
         path,
@@ -174,7 +253,7 @@ def _short(cell: str) -> str:
 
 
 def _unreadable_time(path: str, label: str, clock: Clock, line: int, cell: str) -> ValueError:
-    """Build the error of a clock's cell that is no time, or not of the first row's kind."""
+    """Build the error of a clock's cell that is not a time, or not of the first row's kind."""
     kinds = {
         "seconds": "numbers, or ISO date-times, throughout",
         "iso": f"ISO date-times {'with' if clock.has_zone else 'without'} an offset from UTC throughout",

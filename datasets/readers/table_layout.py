@@ -1,10 +1,11 @@
 """How a text table is written (encoding, delimiter, decimal mark, header, labels), and its rows."""
 
 import csv
+import io
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TextIO
+from typing import Protocol, TextIO
 
 from .clock import looks_like_date
 from .contract import check_channels, refusal
@@ -15,8 +16,10 @@ READER = "csv"
 _DELIMITERS = (";", "\t", ",")
 _SAMPLE_BYTES = 2**16
 _SAMPLE_ROWS, _LEAST_ROWS = 100, 3
-# Longer lines are no rows of a table; a row is held as cells, each of some fifty bytes.
-_LONGEST_LINE = 2**22
+# Longer lines are not rows of a table; a row is held as cells, each of some fifty bytes.
+LONGEST_LINE = 2**22
+# Characters of a block: enough for pandas to be quick, few enough for the memory.
+_FIRST_BLOCK, _BLOCK = 2**16, 2**21
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ def read_layout(
     (';', ',', ('time', 'x', 'x_2'))
     """
     if (words := describe(path)) != TEXT and encoding is None:
-        raise refusal(READER, path, "be a text table", words, "Put the table in its place")
+        raise refusal(READER, path, "be a text table", words, "Replace it with the table")
     encoding = encoding or _encoding(path)
     lines = _first_lines(path, encoding)
     try:
@@ -105,6 +108,14 @@ def read_layout(
     return _label(Layout(encoding, delimiter, decimal, has_header, thousands, ()), rows)
 
 
+class Readable(Protocol):
+    """A text that is read line by line."""
+
+    def readline(self, limit: int, /) -> str:
+        """The next line, or its first characters; nothing at the end."""
+        ...
+
+
 class Lines:
     """The lines of a text, of bounded length.
 
@@ -114,75 +125,144 @@ class Lines:
         The file, for the error.
     file
         The open text, its line ends as they are.
+    count
+        Lines before it.
     """
 
-    def __init__(self, path: str, file: TextIO) -> None:
-        self.path, self.file, self.count = path, file, 0
+    def __init__(self, path: str, file: Readable, count: int = 0) -> None:
+        self.path, self.file, self.count = path, file, count
         self.is_cut = False
         """Whether the line that was read last has no end."""
 
     def __iter__(self) -> Iterator[str]:
         """Read line by line."""
-        while line := self.file.readline(_LONGEST_LINE + 1):
+        while line := self.file.readline(LONGEST_LINE + 1):
             self.count += 1
-            if len(line) > _LONGEST_LINE:
-                must, got = f"have lines of at most {_LONGEST_LINE} characters", f"a longer one, line {self.count}"
+            if len(line) > LONGEST_LINE:
+                must, got = f"have lines of at most {LONGEST_LINE} characters", f"a longer one, line {self.count}"
                 raise refusal(
-                    READER, self.path, must, got, "Is it a table, with one row a sample? Turn it, or export it"
+                    READER, self.path, must, got, "Is it a table with one row per sample? Transpose it, or export it"
                 )
             self.is_cut = not line.endswith(("\n", "\r"))
             yield line
 
 
-def table_rows(
-    path: str, layout: Layout, *, growing: bool = False, at_end: Callable[[int], object] = lambda line: None
-) -> Iterator[tuple[int, list[str]]]:
-    r"""Yield the rows below the header, refusing those that are not as wide as the first.
-
-    Parameters
-    ----------
-    path
-        The file.
-    layout
-        How it is written.
-    growing
-        Leave the last row out where its line has no end: its last cell may be cut.
-    at_end
-        Called with the line of such a row.
-
-    Yields
-    ------
-    The line of the file on which a row ends, from 1, and the row's cells.
+@dataclass
+class Scan:
+    r"""The rows of a table, text after text, refusing those that are not as wide as the first.
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "a.csv").write_text("x,y\n1,2\n")
-    ...     list(table_rows(folder + "/a.csv", read_layout(folder + "/a.csv")))
-    [(2, ['1', '2'])]
+    >>> import io
+    >>> scan = Scan("a.csv", Layout("utf-8", ",", ".", True, None, ("x", "y")))
+    >>> list(scan.rows(io.StringIO("x,y\n1,2\n"))), list(scan.rows(io.StringIO("3,4\n")))
+    ([(2, ['1', '2'])], [(3, ['3', '4'])])
     """
-    blank_line = None
-    with open(path, encoding=layout.encoding, newline="") as file:
-        lines = Lines(path, file)
-        reader = csv.reader(lines, delimiter=layout.delimiter, skipinitialspace=True)
-        header_is_ahead = layout.has_header
-        for cells in _parsed(path, layout, reader):
+
+    path: str
+    """The file, for errors."""
+    layout: Layout
+    """How it is written."""
+    growing: bool = False
+    """Leave the last row out where its line has no end: its last cell may be cut."""
+    line: int = 0
+    """Lines that were read."""
+    open_line: int | None = None
+    """The last line, where it has no end."""
+    blank_line: int | None = None
+    """The first blank line, after which no row may follow."""
+    begun: bool = False
+    """Whether the header is behind, where there is one."""
+
+    def rows(self, text: Readable) -> Iterator[tuple[int, list[str]]]:
+        """Yield the line of the file on which each row ends, from 1, and the row's cells."""
+        before, lines = self.line, Lines(self.path, text, self.line)
+        reader = csv.reader(lines, delimiter=self.layout.delimiter, skipinitialspace=True)
+        for cells in self._parsed(reader, before):
+            self.line = before + reader.line_num
             if lines.is_cut:
-                at_end(reader.line_num)
-                if growing:
+                self.open_line = self.line
+                if self.growing:
                     return
             if not cells:
-                blank_line = blank_line or reader.line_num
+                self.blank_line = self.blank_line or self.line
                 continue
-            if blank_line is not None:
-                raise _ragged(path, layout, blank_line, "a blank line")
-            if len(cells) != layout.n_cells or (layout.ends_empty and cells[-1].strip()):
-                raise _ragged(path, layout, reader.line_num, f"{len(cells)} cells")
-            if not header_is_ahead:
-                yield reader.line_num, cells
-            header_is_ahead = False
+            self._check(cells)
+            if self.begun or not self.layout.has_header:
+                yield self.line, cells
+            self.begun = True
+
+    def _check(self, cells: Sequence[str]) -> None:
+        """Refuse a row after a blank line, or of another width."""
+        if self.blank_line is not None:
+            raise self._ragged(self.blank_line, "a blank line")
+        if len(cells) != self.layout.n_cells or (self.layout.ends_empty and cells[-1].strip()):
+            raise self._ragged(self.line, f"{len(cells)} cells")
+
+    def _parsed(self, reader: Iterator[list[str]], before: int) -> Iterator[list[str]]:
+        """Yield the rows of a csv reader, naming the file in its errors."""
+        try:
+            yield from reader
+        except UnicodeError as error:
+            raise _undecodable(self.path, self.layout.encoding) from error
+        except csv.Error as error:
+            got = f"{error} after line {before + getattr(reader, 'line_num', 0)}"
+            raise refusal(READER, self.path, "be a table of cells", got, "Export the table again") from error
+
+    def _ragged(self, line: int, got: str) -> ValueError:
+        """Build the error of a row that is not as wide as the first."""
+        return refusal(
+            READER,
+            self.path,
+            f"have {self.layout.n_cells} cells in every row, separated by {self.layout.delimiter!r}",
+            f"{got} at line {line}",
+            "Correct or remove that line, or name the separator with delimiter=",
+        )
+
+
+def blocks(file: TextIO) -> Iterator[str]:
+    r"""Cut a text into blocks of whole lines; what follows the last line end is a block of its own.
+
+    The first block is small: what a table is like shows there.
+
+    Examples
+    --------
+    >>> import io
+    >>> list(blocks(io.StringIO("1,2\n3,4\n5", newline="")))
+    ['1,2\n3,4\n', '5']
+    """
+    size = _FIRST_BLOCK
+    while text := file.read(size):
+        if not text.endswith("\n"):
+            text += file.readline(LONGEST_LINE + 1)
+        if not text.endswith(("\n", "\r")):
+            cut = text.rfind("\n") + 1
+            yield from filter(None, (text[:cut], text[cut:]))
+            return
+        yield text
+        size = _BLOCK
+
+
+class Joined:
+    """Some texts as one."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._texts = (io.StringIO(text, newline="") for text in texts)
+        self._text = io.StringIO()
+
+    def readline(self, limit: int, /) -> str:
+        """The next line, or its first characters; nothing at the end."""
+        while not (line := self._text.readline(limit)):
+            if (text := next(self._texts, None)) is None:
+                return ""
+            self._text = text
+        return line
+
+
+def first_row(path: str, layout: Layout) -> list[str]:
+    """Cells of the first row below the header; empty ones where there is no row."""
+    with open(path, encoding=layout.encoding, newline="") as file:
+        return next((cells for _, cells in Scan(path, layout).rows(file)), [""] * layout.n_cells)
 
 
 def unique_labels(labels: Sequence[str]) -> tuple[str, ...]:
@@ -234,32 +314,10 @@ def _first_lines(path: str, encoding: str) -> list[str]:
     return lines
 
 
-def _parsed(path: str, layout: Layout, reader: Iterator[list[str]]) -> Iterator[list[str]]:
-    """Yield the rows of a csv reader, naming the file in its errors."""
-    try:
-        yield from reader
-    except UnicodeError as error:
-        raise _undecodable(path, layout.encoding) from error
-    except csv.Error as error:
-        got = f"{error} after line {getattr(reader, 'line_num', 0)}"
-        raise refusal(READER, path, "be a table of cells", got, "Export the table again") from error
-
-
 def _undecodable(path: str, encoding: str) -> ValueError:
     """Build the error of text in another encoding."""
     got = "bytes that are not"
     return refusal(READER, path, f"be text in {encoding}", got, "Name its encoding, such as encoding='cp1252'")
-
-
-def _ragged(path: str, layout: Layout, line: int, got: str) -> ValueError:
-    """Build the error of a row that is not as wide as the first."""
-    return refusal(
-        READER,
-        path,
-        f"have {layout.n_cells} cells in every row, separated by {layout.delimiter!r}",
-        f"{got} at line {line}",
-        "Correct or remove that line, or name the separator with delimiter=",
-    )
 
 
 def _find_delimiter(lines: Sequence[str]) -> str:
@@ -290,7 +348,7 @@ def _is_value(cell: str, decimal: str) -> bool:
 
 
 def _label(layout: Layout, rows: Sequence[Sequence[str]]) -> Layout:
-    """Give each column a label, its own or ``ch1``, ``ch2``, ...; an empty last column is no column."""
+    """Give each column a label, its own or ``ch1``, ``ch2``, ...; an empty last column is not a column."""
     names = [cell.strip().lstrip("#").strip() for cell in rows[0]] if layout.has_header else [""] * len(rows[0])
     ends_empty = len(names) > 1 and all(not cells[-1].strip() for cells in rows if len(cells) == len(names))
     names = names[: len(names) - ends_empty]

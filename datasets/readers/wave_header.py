@@ -131,7 +131,7 @@ def _chunks(path: str, file: BinaryIO, order: str) -> Iterator[tuple[bytes, int,
             raise refusal(
                 _READER,
                 path,
-                "be a list of named chunks",
+                "consist of named chunks",
                 f"the bytes {name!r} for a name at byte {position} (the chunk before it has a wrong size)",
                 _REWRITE,
             )
@@ -189,7 +189,7 @@ def _zero_sizes(path: str, header: WaveHeader, held: int) -> tuple[int, ...]:
     raise refusal(
         _READER,
         path,
-        "say how much sound it holds",
+        "state how much sound it holds",
         f"0 bytes claimed where {held} follow (the recorder stopped before it wrote the sizes)",
         _REWRITE,
     )

@@ -12,7 +12,8 @@ import numpy as np
 import xarray as xr
 import zarr
 from numpy.typing import NDArray
-from xarray.indexes import RangeIndex
+
+from manifold_observer.datasets.regular import uniform_time
 
 Array = NDArray[Any]
 
@@ -50,12 +51,8 @@ def open_simulation(path: str | PathLike[str]) -> xr.Dataset:
         )
     if "time" not in dataset.dims:
         return dataset
-    n_samples = dataset.sizes["time"]
-    end = n_samples / dataset.attrs["sampling_rate"]
-    times = RangeIndex.linspace(0.0, end, n_samples, endpoint=False, dim="time")
-    dataset = dataset.assign_coords(xr.Coordinates.from_xindex(times))
-    dataset.time.attrs.update(units="s", long_name="time since the start")
-    return dataset
+    times = uniform_time(dataset.sizes["time"], dataset.attrs["sampling_rate"], "time since the start")
+    return dataset.assign_coords(times)
 
 
 def generator(seed: int, stream: int, block: int) -> np.random.Generator:
@@ -107,7 +104,7 @@ def check_counts(what: str, values: Mapping[str, Any], *, at_least: int) -> None
 
 
 def check_numbers(what: str, values: Mapping[str, float], *, positive: bool) -> None:
-    """Refuse what is not finite, or negative, or zero where that is no good either."""
+    """Refuse what is not finite, or negative, or zero where that is not allowed either."""
     for name, value in values.items():
         if not math.isfinite(value) or value < 0 or (positive and value == 0):
             constraint = "finite and positive" if positive else "finite and not negative"

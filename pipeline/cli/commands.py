@@ -19,7 +19,7 @@ import numpy as np
 
 from ..files.ordinary import check_ordinary
 from ..graph.ending import Ending, Interrupted
-from ..jobs.progress import Stages, pieces_bar
+from ..jobs.progress import Stages, works_bar
 
 if TYPE_CHECKING:
     from ..graph.compute import Progress
@@ -38,14 +38,23 @@ _Command = Callable[..., Any]
 @click.option("--debug", is_flag=True, help="Show the whole traceback of an error.")
 @click.pass_context
 def cli(context: click.Context, debug: bool) -> None:
-    """Find the hidden state that moved underneath a long recording."""
+    """Estimate the hidden state behind long recordings."""
     context.obj = {"debug": debug}
 
 
-def main() -> None:
-    """Entry point: every error ends in one sentence and a non-zero exit code."""
+def main(words: Sequence[str] | None = None, name: str = "manifold-observer") -> None:
+    """Run the command; every error ends in one sentence and a non-zero exit code.
+
+    Parameters
+    ----------
+    words
+        Arguments; None takes those of the process.
+    name
+        What the command is called, for its help.
+    """
+    words = sys.argv[1:] if words is None else words
     try:
-        _invoke()
+        _invoke(words, name)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.ClickException as error:
@@ -54,19 +63,19 @@ def main() -> None:
     except (KeyboardInterrupt, click.Abort) as asked:
         _fail(_with_notes("interrupted", asked), asked.code if isinstance(asked, Interrupted) else 130)
     except Exception as error:
-        if "--debug" in sys.argv:
+        if "--debug" in words:
             raise
         known = isinstance(error, ValueError | OSError | RuntimeError | TypeError | ImportError | EOFError)
         text = " ".join(str(error).split()) or type(error).__name__
         _fail(_with_notes(text if known else f"{type(error).__name__}: {text} (--debug shows where)", error), 1)
 
 
-def _invoke() -> None:
+def _invoke(words: Sequence[str], name: str) -> None:
     """Run the command. Click's own main takes every EOFError, such as a file that was cut, for an interrupt."""
     if "_MANIFOLD_OBSERVER_COMPLETE" in os.environ:  # a shell asks for completions
         cli.main(standalone_mode=False)
         return
-    with cli.make_context("manifold-observer", sys.argv[1:]) as context:
+    with cli.make_context(name, list(words)) as context:
         cli.invoke(context)
 
 
@@ -361,7 +370,7 @@ def run_command(
     click.echo(json.dumps(summary) if as_json else _run_text(summary))
 
 
-@cli.command("extend")
+@cli.command("continue")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RESULT NEW... OUT")
 @click.option("--follow", is_flag=True, help="Keep looking for new data, until Ctrl-C or --idle.")
 @click.option("--interval", type=_Seconds(), default=1.0, show_default=True, help="Seconds between two looks.")
@@ -380,16 +389,16 @@ def run_command(
 )
 @click.option("--workers", type=click.IntRange(1), help="Processes of --cluster local [default: one a core].")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a part, each on a line.")
-def extend_command(
+def continue_command(
     paths: tuple[Path, ...], follow: bool, cluster: str, workers: int | None, as_json: bool, **options: Any
 ) -> None:
-    """Go on with RESULT over NEW..., where the last call stopped, and add what is new to OUT, a folder of parts.
+    """Continue RESULT with the recordings NEW..., from where the last call stopped, and add a part to the folder OUT.
 
-    NEW... are the pieces of one recording, in their order, from the first one on in every call; frames may
-    straddle them. A quoted pattern such as 'new/*.wav' stands for files that are still to come. If NEW is
-    the recording that RESULT was made from, and has grown, its new samples are taken.
+    NEW... are consecutive files of one recording. Name all of them in every call, the oldest first; a quoted pattern
+    such as 'new/*.wav' also covers files yet to come. Frames may span two files. If NEW is the recording that RESULT
+    was made from and it has grown, only its new samples are used.
     """
-    from ..jobs.stream import extend_result  # noqa: PLC0415
+    from ..jobs.stream import continue_run  # noqa: PLC0415
 
     if len(paths) < 3:
         raise click.UsageError("Name the result, at least one new recording, and the output last.")
@@ -401,7 +410,7 @@ def extend_command(
         _follow(result, new, out, cluster, workers, as_json, timing | options)
         return
     with _session(cluster, workers) as stages:
-        step = extend_result(result, new, out, stages=stages, **options)
+        step = continue_run(result, new, out, stages=stages, **options)
     _tell(step, as_json, stages.seconds["total"])
 
 
@@ -434,6 +443,20 @@ def _tell(step: Step, as_json: bool, seconds: float) -> None:
         click.echo(f"{step.added} frames added, {step.total} in all, written to {part}")
 
 
+def _renamed(command: click.Command, old: str) -> click.Command:
+    """The same command under its old name: it warns, and is not listed."""
+
+    def callback(**options: Any) -> Any:
+        warning = f"Warning: {old} is now called {command.name}; the old name will be removed in the next version."
+        click.echo(warning, err=True)
+        return command.callback(**options) if command.callback else None
+
+    return click.Command(old, params=command.params, callback=callback, help=f"Now {command.name}.", hidden=True)
+
+
+cli.add_command(_renamed(continue_command, "extend"))
+
+
 @cli.command("plan")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORDING...")
 @_job
@@ -445,13 +468,13 @@ def plan_command(
 
     A few frames are timed on the cluster; nothing is written.
     """
-    from ..jobs.run import count_frames, forecast  # noqa: PLC0415
+    from ..jobs.run import count_frames, plan_run  # noqa: PLC0415
 
     config = _config(options, {})
     if cluster == "auto":
         cluster = _paying(count_frames(paths, config))
     with _session(cluster, workers, memory):
-        found = forecast(paths, config)
+        found = plan_run(paths, config)
     click.echo(json.dumps(found.as_dict()) if as_json else str(found))
 
 
@@ -520,7 +543,7 @@ def reproduce_command(
 
     require_matplotlib()
     chosen = EXPERIMENTS if name == "all" else {name: EXPERIMENTS[name]}
-    with _pieces() as progress, _connected(cluster, workers, memory):
+    with _works() as progress, _connected(cluster, workers, memory):
         claims = reproduce(chosen, out, quick=quick, progress=progress)
     rows = {experiment: [asdict(claim) for claim in own] for experiment, own in claims.items()}
     click.echo(
@@ -572,8 +595,8 @@ def _connected(cluster: str, workers: int | None, memory: int | None) -> Iterato
 
 
 @contextmanager
-def _pieces() -> Iterator[Progress]:
-    """A bar over pieces; where they are interrupted, or lose their cluster, what is kept is noted on the error."""
+def _works() -> Iterator[Progress]:
+    """A bar over units of work; an interruption, or the loss of the cluster, is noted with what has been kept."""
     kept = (0, 0)
 
     def progress(stage: str, done: int, total: int) -> None:
@@ -582,11 +605,11 @@ def _pieces() -> Iterator[Progress]:
         show(stage, done, total)
 
     try:
-        with pieces_bar(sys.stderr) as show:
+        with works_bar(sys.stderr) as show:
             yield progress
     except (KeyboardInterrupt, ConnectionError) as error:
         if kept[0]:
-            error.add_note(f"The same command resumes after {kept[0]} of {kept[1]} pieces.")
+            error.add_note(f"The same command resumes after {kept[0]} of {kept[1]} units.")
         raise
 
 

@@ -1,18 +1,47 @@
-"""Entry point of ``manifold-observer``: it listens to signals before it imports the program, which takes a while."""
+"""Entry points: ``manifold-observer`` and ``dask manifold-observer``.
+
+Neither imports the program before a command is run: signals are listened to first, and ``dask --help`` stays quick.
+"""
 
 from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
 
 from ..graph.ending import Hearing
 
 
 def main() -> None:
     """Run the command, and end as soon as it has cleaned up where a signal asked for it."""
+    _run(sys.argv[1:], "manifold-observer")
+
+
+class _Dask(click.Command):
+    """The command as ``dask`` lists it; all words after its name are left to the command itself."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take every word as it is."""
+        ctx.args = args
+        return args
+
+    def invoke(self, ctx: click.Context) -> None:
+        """Run the command."""
+        _run(ctx.args, ctx.command_path)
+
+
+dask_command = _Dask("manifold-observer", help="Estimate the hidden state behind long recordings.")
+
+
+def _run(words: Sequence[str], name: str) -> None:
+    """Import the command and run it, listening to signals all the while."""
     hearing = Hearing().listen()
     from .commands import main as command  # noqa: PLC0415
 
     hearing.begin()
     try:
-        command()
+        command(words, name)
     except SystemExit as done:
         if hearing.heard is None:
             raise

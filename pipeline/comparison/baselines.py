@@ -10,8 +10,10 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from manifold_observer.tasks.comparison import baselines as tasks
+from manifold_observer.tasks.engine.conditioning import Conditioning, conditioned
 from manifold_observer.tasks.observers import observer
 
+from ..frames.conditioning import conditioning_of
 from ..frames.labels import frame_labels, segment_of
 from ..frames.segments import restarts
 from ..graph.compute import compute, task
@@ -61,8 +63,9 @@ def baselines(
     inverse = np.linalg.pinv(embedding["lift"].values)
     frames = frames.transpose("frame", "feature")
     starts = restarts(segment_of(frames))
-    axes = tasks.principal_axes(_scatter(frames, mean), n_modes)
-    inputs, components = projections(frames, mean, inverse, axes.T)
+    how = conditioning_of(embedding)
+    axes = tasks.principal_axes(_scatter(frames, mean, how), n_modes)
+    inputs, components = projections(frames, mean, inverse, axes.T, conditioning=how)
     poles = observer.poles(embedding["rate"].values[: components.shape[1]], gamma)
     same = observer.contracting(np.eye(len(poles)), poles, 1.0)
     drives = observer.project(components, np.zeros(len(poles)), same.drive)
@@ -78,17 +81,17 @@ def baselines(
     return {name: xr.DataArray(v, dims=("frame", "mode"), coords=coords) for name, v in estimates.items()}
 
 
-def _scatter(frames: xr.DataArray, mean: Floats) -> Floats:
+def _scatter(frames: xr.DataArray, mean: Floats, how: Conditioning | None) -> Floats:
     """Scatter matrix of all frames."""
     if frames.sizes["feature"] > _MAX_FEATURES:
         raise ValueError(
             f"baselines: features must be at most {_MAX_FEATURES} for PCA; got {frames.sizes['feature']}. "
             "Take shorter frames, or fewer channels."
         )
-    total: Floats = sum(compute([task(_scatter_task, block, mean) for block in frame_blocks(frames)]))
+    total: Floats = sum(compute([task(_scatter_task, block, mean, how) for block in frame_blocks(frames)]))
     return total
 
 
-def _scatter_task(frames: NDArray[Any], mean: Floats) -> Floats:
+def _scatter_task(frames: NDArray[Any], mean: Floats, how: Conditioning | None) -> Floats:
     """One block's share of the scatter matrix."""
-    return tasks.scatter(np.asarray(frames, np.float64), mean)
+    return tasks.scatter(conditioned(np.asarray(frames, np.float64), how), mean)

@@ -5,22 +5,26 @@ from __future__ import annotations
 import os
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from manifold_observer.tasks.arrays import Array, Floats, digest
 from manifold_observer.tasks.engine import diffusion
-from manifold_observer.tasks.engine.moments import Moments
+from manifold_observer.tasks.engine.moments import Axes, Moments
+from manifold_observer.tasks.observers import observer
 
 from ..engine.blocks import Table, check_moments, table
 from ..engine.checkpoint import Checkpoint, check_checkpoint
+from ..engine.condition import choose_conditioning, warn_cut
 from ..engine.config import EmbedConfig
-from ..engine.decide import decide
+from ..engine.decide import Measured, decide, measure
 from ..engine.eigensolve import modes_to_keep, warn_frozen
 from ..engine.exact import find_modes
 from ..engine.problem import Found, Problem
+from ..engine.shrink import warn_unforetold
+from ..frames.conditioning import kept as kept_conditioning
 from ..frames.variables import annotate
 from ..graph.compute import Progress, compute, one_blas_thread, silent, task
 from ..graph.slabs import ROWS_BYTES, rows_of
@@ -28,6 +32,8 @@ from ..graph.spans import blocks
 
 # Packages whose versions may change the last digits.
 _ROUNDING = ("manifold-observer", "numpy", "scipy")
+# Principal components that a state has beside the diffusion coordinates.
+_PRINCIPAL = 2
 
 
 def embed(
@@ -43,6 +49,11 @@ def embed(
     precision: str = "auto",
     seed: int = 0,
     *,
+    preset: str = "auto",
+    condition: str = "auto",
+    axes: int | None = 20,
+    shrinkage: str = "auto",
+    causal: bool = False,
     epsilon_factor: float = 1.0,
     neighbours: int = 16,
     regularization: float = 0.0,
@@ -183,6 +194,11 @@ def embed(
         epsilon_factor=epsilon_factor,
         neighbours=neighbours,
         alpha=alpha,
+        preset=preset,
+        condition=condition,
+        axes=axes,
+        shrinkage=shrinkage,
+        causal=causal,
         method=method,
         precision=precision,
         form=form,
@@ -195,31 +211,66 @@ def embed(
         landmark_route=landmark_route,
         refine=refine,
         seed=seed,
-    )
+    ).resolved(given_covariances=covariance is not None)
     rows = table(frames, covariance, config)
     folder = None if checkpoint is None else Path(checkpoint)
     if folder is not None:
         check_checkpoint(folder)
     with one_blas_thread():
-        solved = _embed(rows, config, folder, progress)
+        solved = _embed(rows, frames, config, folder, progress)
     return _label(solved, frames, covariance)
 
 
-def _embed(rows: Table, config: EmbedConfig, checkpoint: Path | None, progress: Progress) -> xr.Dataset:
+def _embed(
+    rows: Table, frames: xr.DataArray, config: EmbedConfig, checkpoint: Path | None, progress: Progress
+) -> xr.Dataset:
     """All stages in their order; numbers without labels."""
+    chosen = choose_conditioning(rows, str(frames.attrs.get("features", "")), config.condition, progress)
+    rows = rows._replace(conditioning=chosen.conditioning)
     rows, total = check_moments(rows, progress, digested=checkpoint is not None)
     kept = Checkpoint(checkpoint, {} if checkpoint is None else _problem(rows, total, config))
-    decision = decide(rows, total, config, earlier=kept.choice)
+    measured = measure(rows, total, config, progress)
+    decision = decide(rows, measured, config, earlier=kept.choice)
     kept.choose(decision.choice)
     problem = Problem(rows, decision, config, progress)
     found = find_modes(problem, kept)
     n_modes = modes_to_keep(found.eigenvalues, config)
     warn_frozen(found.eigenvalues)
     psi = found.coordinates[:, :n_modes]
-    lifted = found.lift[:, :n_modes] if found.lift is not None else _lift(rows, total.mean, psi, progress)
-    return _numbers(found, n_modes, psi, lifted, total).assign_attrs(
-        config.attrs() | decision.choice | found.attrs | {"version": version("manifold-observer")}
+    lifted = found.lift if measured.shrunk is None and found.lift is not None else None
+    read = (
+        _read_features(rows, measured, psi, progress) if lifted is None else Features(lifted[:, :n_modes], None, None)
     )
+    variables, attrs = kept_conditioning(rows.conditioning)
+    numbers = _numbers(found, n_modes, psi, read.lift, total).assign(variables)
+    numbers = numbers.assign(_metric_variables(measured, read)).assign_attrs(
+        config.attrs() | decision.choice | found.attrs | attrs | {"condition_why": chosen.why}
+    )
+    if measured.shrunk is not None:
+        numbers = numbers.assign_attrs(measured.shrunk.attrs())
+        warn_unforetold(measured.shrunk.own)
+        _warn_cut(rows, measured, total, frames)
+    return numbers.assign_attrs(version=version("manifold-observer"))
+
+
+class Features(NamedTuple):
+    """Mean of centred features times coordinates (p, m), the same of principal components (p, k), and these (N, k)."""
+
+    lift: Floats
+    principal_lift: Floats | None
+    principal: Floats | None
+
+
+def _metric_variables(measured: Measured, read: Features) -> dict[str, Any]:
+    """What new frames need to be measured as the embedded ones were, and the principal components of these."""
+    if measured.shrunk is None or measured.axes.basis is None:
+        return {}
+    return {
+        "axes": (("feature", "axis"), measured.axes.basis),
+        "mean_covariance": (("axis", "axis_1"), measured.shrunk.how.mean),
+        "principal": (("frame", "component"), read.principal),
+        "principal_lift": (("feature", "component"), read.principal_lift),
+    }
 
 
 def _problem(rows: Table, total: Moments, config: EmbedConfig) -> dict[str, Any]:
@@ -273,17 +324,33 @@ def _numbers(found: Found, n_modes: int, psi: Floats, lifted: Floats, total: Mom
     return numbers if found.scale.local is None else numbers.assign(scale=("frame", found.scale.local))
 
 
-def _lift(rows: Table, mean: Floats, psi: Floats, progress: Progress) -> Floats:
-    """Mean of centred features times coordinates, over all frames."""
+def _read_features(rows: Table, measured: Measured, psi: Floats, progress: Progress) -> Features:
+    """One pass over the frames, for what coordinates mean in features and for principal components."""
+    axes, m = measured.axes, psi.shape[1]
+    k = 0 if measured.shrunk is None or axes.basis is None else _PRINCIPAL
+    basis = np.zeros((rows.n_features, 0)) if axes.basis is None else axes.basis[:, :k]
     spans = blocks(rows.n_frames, max(1, ROWS_BYTES // (8 * rows.n_features)))
-    parts = [task(_lift_sum, rows_of(rows.data, span), mean, psi[span[0] : span[1]]) for span in spans]
-    total: Floats = sum(compute(parts, "lift", progress))
-    return total / rows.n_frames
+    parts = [task(_lift_sum, rows_of(rows.data, span), axes, psi[span[0] : span[1]], basis) for span in spans]
+    found = compute(parts, "lift", progress)
+    total: Floats = sum(one for one, _ in found) / rows.n_frames
+    return Features(total[:, :m], total[:, m:], np.concatenate([own for _, own in found]))
 
 
-def _lift_sum(frames: Array, mean: Floats, psi: Floats) -> Floats:
-    """One block's share of the lift."""
-    return diffusion.lift_sum(np.asarray(frames, np.float64), mean, psi)
+def _lift_sum(frames: Array, axes: Axes, psi: Floats, basis: Floats) -> tuple[Floats, Floats]:
+    """One block's share of the lift, and its principal components: by rows, the same bits in any block."""
+    values = axes.condition(np.asarray(frames, np.float64))
+    principal = observer.project(values, axes.mean, basis.T)
+    return diffusion.lift_sum(values, axes.mean, np.hstack([psi, principal])), principal
+
+
+def _warn_cut(rows: Table, measured: Measured, total: Moments, frames: xr.DataArray) -> None:
+    """Name the sensors that the leading axes leave out."""
+    basis = measured.axes.basis
+    if basis is None or total.scatter is None:
+        return
+    names = frames["channel"].values if "channel" in frames.coords else None
+    variances = np.einsum("pr,pq,qr->r", basis, total.scatter / total.n, basis)
+    warn_cut(basis, rows.conditioning, total.squares / total.n, variances, names)
 
 
 def _label(solved: xr.Dataset, frames: xr.DataArray, covariance: xr.DataArray | None) -> xr.Dataset:

@@ -16,14 +16,14 @@ from manifold_observer.tasks.engine.extension import Extended
 from manifold_observer.tasks.engine.protocols import Block
 
 from ..engine.blocks import Part, Table, part_of, slab_of
-from ..frames.labels import check_features, frame_labels, segment_of
+from ..frames.labels import check_features, frame_labels, in_order, segment_of
 from ..frames.segments import short_segments
 from ..frames.variables import annotate
 from ..graph.compute import Progress, compute, one_blas_thread, silent, task
 from ..graph.slabs import rows_of
 from ..graph.spans import Span, blocks
 from ..graph.warn import warn
-from .references import References, reference_numbers, references
+from .references import References, config_of, reference_numbers, references
 
 METHODS = ("nystrom", "one-sided")
 # New frames of one task.
@@ -160,20 +160,15 @@ def _new_table(embedding: xr.Dataset, frames: xr.DataArray, method: str, covaria
     """Check new frames and their covariances from their metadata; nothing is computed."""
     if method not in METHODS:
         raise ValueError(f"extend: method must be one of {', '.join(map(repr, METHODS))}; got {method!r}.")
-    if set(frames.dims) != {"frame", "feature"}:
-        raise ValueError(
-            f"extend: new_frames must have dims (frame, feature); got {frames.dims}. Make them as the embedded ones."
-        )
-    if frames.dtype.kind not in "iufb":
-        raise TypeError(f"extend: new_frames must hold real numbers; got dtype {frames.dtype}.")
+    frames = in_order("extend: new_frames", frames, ("frame", "feature"), "Make them as the embedded ones.")
     check_features("extend: new_frames", embedding, frames)
-    frames = frames.transpose("frame", "feature")
     n, p = frames.shape
     segment = segment_of(frames)
     _check_covariance(embedding, method, covariance, (n, p, p))
-    if method == "nystrom" and covariance is None:
-        _check_windows(segment, int(embedding.attrs["window"]))
-    return Table(_lazy(frames), segment, None if covariance is None else _lazy(covariance))
+    config = config_of(embedding)
+    if method == "nystrom" and covariance is None and config.windows == "whole":
+        _check_windows(segment, config.window)
+    return Table(_lazy(frames), segment, None if covariance is None else _lazy(covariance), config.windows)
 
 
 def _check_covariance(

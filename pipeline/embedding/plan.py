@@ -8,19 +8,20 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from manifold_observer.tasks.engine import forms, moments, timing
+from manifold_observer.tasks.engine import forms, timing
 from manifold_observer.tasks.engine.covariance import DegenerateCovarianceError
 from manifold_observer.tasks.engine.distance import Distance
 from manifold_observer.tasks.engine.panel import DIAGONAL_FRAMES
 
-from ..engine.blocks import Part, Table, degenerate, part_of, slab_of, table
+from ..engine.blocks import Part, Table, check_moments, degenerate, part_of, slab_of, table
+from ..engine.condition import choose_conditioning
 from ..engine.config import EmbedConfig
 from ..engine.cuts import landmark_spans, panels
-from ..engine.decide import Decision, decide, shape_of
+from ..engine.decide import Decision, decide, measure, shape_of
 from ..engine.memory import EXACT_FRAMES, LOCAL_BYTES, Shape, tile_bytes
 from ..frames.runs import require_features, task_memory
 from ..frames.segments import short_segments
-from ..graph.compute import compute, one_blas_thread, task
+from ..graph.compute import compute, one_blas_thread, silent, task
 from ..graph.limits import Memory, gib
 
 # Frames that are looked at.
@@ -129,12 +130,12 @@ def plan(frames: xr.DataArray, **options: Any) -> Plan:
     covariance = options.pop("covariance", None)
     for unused in ("progress", "checkpoint"):
         options.pop(unused, None)
-    config = EmbedConfig(**options)
+    config = EmbedConfig(**options).resolved(given_covariances=covariance is not None)
     rows = table(frames, covariance, config)
     require_features(frames)
     before = task_memory(frames)
     with one_blas_thread():
-        found = _plan(_sampled(rows, config.window), rows.n_frames, config)
+        found = _plan(_sampled(rows, config.window), str(frames.attrs.get("features", "")), rows.n_frames, config)
     return found if before is None else _with_features(found, before)
 
 
@@ -151,18 +152,19 @@ def _with_features(found: Plan, before: Memory) -> Plan:
 def _sampled(rows: Table, window: int) -> Table:
     """The first frames, computed; a segment that they leave without a whole window is left out."""
     n = min(max(_SAMPLE_FRAMES, window), rows.n_frames)
-    cut = short_segments(rows.segment[:n], window) if rows.covariance is None else []
+    cut = short_segments(rows.segment[:n], window) if rows.covariance is None and rows.windows == "whole" else []
     few = slice(0, cut[0][0] if cut else n)
     data, covariance = (
         None if values is None else np.asarray(compute([values[few]])[0]) for values in (rows.data, rows.covariance)
     )
-    return Table(data, rows.segment[few], covariance)
+    return rows._replace(data=data, segment=rows.segment[few], covariance=covariance)
 
 
-def _plan(rows: Table, n_frames: int, config: EmbedConfig) -> Plan:
+def _plan(rows: Table, kind: str, n_frames: int, config: EmbedConfig) -> Plan:
     """Plan from a sample of the frames."""
-    total = moments.moments(np.asarray(rows.data, np.float64))
-    decision = decide(rows, total, config, n_frames=n_frames)
+    chosen = choose_conditioning(rows, kind, config.condition, silent)
+    rows, total = check_moments(rows._replace(conditioning=chosen.conditioning), silent)
+    decision = decide(rows, measure(rows, total, config), config, n_frames=n_frames)
     shape = shape_of(n_frames, decision.distance, config)
     tasks = _tasks(shape, decision)
     seconds = _seconds(shape, _timed(rows, shape, decision.workers.number), decision, config, tasks)

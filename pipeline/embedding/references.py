@@ -12,10 +12,12 @@ from manifold_observer.tasks.arrays import Integers
 from manifold_observer.tasks.engine import extension, forms
 from manifold_observer.tasks.engine.distance import Distance
 from manifold_observer.tasks.engine.moments import Axes
+from manifold_observer.tasks.engine.shrinkage import Shrinkage
 
 from ..engine.blocks import Table, block_task, check_moments, local_metric, make_blocks, part_of, table
 from ..engine.config import EmbedConfig
 from ..engine.cuts import gather_rows, tile_size
+from ..frames.conditioning import conditioning_of
 from ..graph.compute import Progress, persist, task
 from ..graph.spans import Span, blocks
 
@@ -51,10 +53,11 @@ def references(embedding: xr.Dataset, numbers: Integers, progress: Progress) -> 
     -------
     The references.
     """
-    config = _config_of(embedding)
-    rows, total = check_moments(table(*_embedded(embedding), config), progress)
-    axes = Axes(embedding["feature_mean"].values, None)
-    distance = Distance(local_metric(rows, total, config), axes, config.form, config.precision)
+    config = config_of(embedding)
+    rows = table(*_embedded(embedding), config)._replace(conditioning=conditioning_of(embedding))
+    rows, total = check_moments(rows, progress)
+    metric = local_metric(rows, total, config)._replace(shrinkage=_shrinkage_of(embedding))
+    distance = Distance(metric, axes_of(embedding), config.form, config.precision)
     spans = blocks(len(numbers), tile_size(len(numbers)))
     if len(numbers) == rows.n_frames:
         made = make_blocks(rows, distance, spans, progress)
@@ -64,7 +67,7 @@ def references(embedding: xr.Dataset, numbers: Integers, progress: Progress) -> 
     return References(persist(parts, "references", progress), len(numbers), distance)
 
 
-def _config_of(embedding: xr.Dataset) -> EmbedConfig:
+def config_of(embedding: xr.Dataset) -> EmbedConfig:
     """The options of the embedding that its distance depends on."""
     attrs = embedding.attrs
     rank = attrs["rank"]
@@ -75,6 +78,28 @@ def _config_of(embedding: xr.Dataset) -> EmbedConfig:
         regularization=float(attrs["regularization"]),
         form=str(attrs["form"]),
         precision=str(attrs["precision"]),
+        shrinkage=str(attrs["shrinkage"]) if "mean_covariance" in embedding else "none",
+        causal="mean_covariance" in embedding and bool(attrs.get("causal")),
+    )
+
+
+def axes_of(embedding: xr.Dataset) -> Axes:
+    """The axes in which new frames are measured: the leading ones that were kept, else all features."""
+    basis = np.asarray(embedding["axes"].values) if "axes" in embedding else None
+    return Axes(np.asarray(embedding["feature_mean"].values), basis, conditioning_of(embedding))
+
+
+def _shrinkage_of(embedding: xr.Dataset) -> Shrinkage | None:
+    """How an embedding shrinks local covariances, if it does."""
+    if "mean_covariance" not in embedding:
+        return None
+    attrs = embedding.attrs
+    return Shrinkage(
+        float(attrs["shrinkage_intensity"]),
+        float(attrs["shrinkage_ridge"]),
+        int(attrs["window"]),
+        np.asarray(embedding["mean_covariance"].values),
+        str(attrs["shrinkage"]),
     )
 
 

@@ -11,12 +11,13 @@ from dask.delayed import Delayed
 
 from manifold_observer.tasks.arrays import Array, Floats, Integers
 from manifold_observer.tasks.engine import moments
+from manifold_observer.tasks.engine.conditioning import Conditioning, NegativeError, conditioned
 from manifold_observer.tasks.engine.covariance import DegenerateCovarianceError, PseudoInverse
 from manifold_observer.tasks.engine.distance import Distance
 from manifold_observer.tasks.engine.protocols import Block
 from manifold_observer.tasks.engine.slab import Metric, Slab
 
-from ..frames.labels import segment_of
+from ..frames.labels import MAKE_FRAMES, in_order, segment_of
 from ..frames.segments import short_segments
 from ..graph.compute import Progress, compute, persist, task
 from ..graph.slabs import ROWS_BYTES, Reading, rows_of
@@ -35,11 +36,16 @@ _EQUAL = 1e-28
 
 
 class Table(NamedTuple):
-    """Frames as they come: data (N, p), segment of every frame, given covariances or None."""
+    """Frames as they come: data (N, p), segment of every frame, given covariances or None, conditioning if any.
+
+    ``windows``: ``"whole"``, which every segment must hold, ``"shrinking"`` to short segments, or ``"causal"``.
+    """
 
     data: da.Array | Array
     segment: Integers
     covariance: da.Array | Array | None
+    windows: str = "whole"
+    conditioning: Conditioning | None = None
 
     @property
     def n_frames(self) -> int:
@@ -75,27 +81,21 @@ def table(frames: xr.DataArray, covariance: xr.DataArray | None, config: EmbedCo
     """
     frames = _checked(frames, config.n_modes)
     given = None if covariance is None else _data(_fitting(covariance, frames))
-    found = Table(_data(frames), segment_of(frames), given)
-    if covariance is None:
+    found = Table(_data(frames), segment_of(frames), given, config.windows)
+    if covariance is None and config.windows == "whole":
         _check_windows(found.segment, config.window)
     return found
 
 
 def _checked(frames: xr.DataArray, n_modes: int | None) -> xr.DataArray:
     """Frames of the right dims, kind and number."""
-    if set(frames.dims) != {"frame", "feature"}:
-        raise ValueError(
-            f"embed: frames must have dims (frame, feature); got {frames.dims}. "
-            "Make them with mo.histogram, mo.stft, mo.log_rms or mo.identity."
-        )
-    if frames.dtype.kind not in "iufb":
-        raise TypeError(f"embed: frames must hold real numbers; got dtype {frames.dtype}.")
+    frames = in_order("embed: frames", frames, ("frame", "feature"), MAKE_FRAMES)
     n = frames.sizes["frame"]
     if n < 3:
         raise ValueError(f"embed: frames must hold at least 3 frames; got {n}. Choose shorter frames.")
     if n_modes is not None and n_modes > n - 2:
         raise ValueError(f"embed: n_modes must be at most {n - 2} for {n} frames; got {n_modes}. Ask for fewer modes.")
-    return frames.transpose("frame", "feature")
+    return frames
 
 
 def _fitting(covariance: xr.DataArray, frames: xr.DataArray) -> xr.DataArray:
@@ -122,7 +122,7 @@ def check_moments(table: Table, progress: Progress, digested: bool = False) -> t
     """
     table = _nearer(table)
     spans = blocks(table.n_frames, max(1, ROWS_BYTES // (8 * table.n_features)))
-    parts = [task(_moments, rows_of(table.data, span), span[0], digested) for span in spans]
+    parts = [task(_moments, rows_of(table.data, span), span[0], digested, table.conditioning) for span in spans]
     total = moments.combine(compute(parts, "frames", progress))
     # Equal frames leave what rounding their mean left.
     if not (total.squares > _EQUAL * total.n * np.square(total.mean)).any():
@@ -193,15 +193,20 @@ class Part(NamedTuple):
 
 def part_of(table: Table, span: Span, window: int, chosen: Integers | None = None) -> Part:
     """Frames of a span with the halo of their windows; with ``chosen``, only those of its frames, and their windows."""
-    wanted = reach(table.segment, window, span, chosen)
+    wanted = reach(table.segment, window, span, chosen, table.windows)
     given = None if table.covariance is None else rows_of(table.covariance, span)
     return Part(rows_of(table.data, wanted.span), given, wanted)
 
 
-def _moments(frames: Floats, first: int, digested: bool) -> moments.Moments:
+def _moments(frames: Floats, first: int, digested: bool, conditioning: Conditioning | None) -> moments.Moments:
     """One task of :func:`check_moments`."""
     try:
-        return moments.moments(np.asarray(frames, np.float64), digested)
+        return moments.moments(conditioned(np.asarray(frames, np.float64), conditioning), digested)
+    except NegativeError as error:
+        raise ValueError(
+            f"embed: features must not be negative for their square root; got {error.least:g} between frames {first} "
+            f"and {first + len(frames) - 1}. Give condition='standard' or condition='none'."
+        ) from None
     except moments.NotFiniteError as error:
         raise ValueError(
             f"embed: frames must be finite; frame {first + error.index} is the first of {error.count} between "
@@ -215,7 +220,9 @@ def slab_of(axes: moments.Axes, part: Part) -> Slab:
     used = slice(None) if part.reach.used is None else part.reach.used.expand()
     exact = None if part.covariance is None else np.asarray(np.asarray(part.covariance)[used], np.float64)
     frames = axes.apply(np.asarray(np.asarray(part.frames)[used], np.float64))
-    return Slab(frames, part.reach.rows.expand(), part.reach.starts.expand(), exact)
+    starts = part.reach.starts.expand()
+    widths = None if part.reach.stops is None else part.reach.stops.expand() - starts
+    return Slab(frames, part.reach.rows.expand(), starts, exact, widths)
 
 
 def block_task(distance: Distance, part: Part, span: Span) -> Block:

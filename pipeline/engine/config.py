@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from numbers import Real
 
 from manifold_observer.tasks.engine.forms import FORMS
 
+from ..frames.conditioning import CONDITIONS
 from ..frames.options import as_attributes, check_choice, is_whole
 
 Attrs = dict[str, int | float | str]
@@ -17,6 +18,8 @@ PRECISIONS = ("auto", "float32", "float64")
 HOMES = ("auto", "local", "resident", "recomputed", "disk")
 LANDMARK_CHOICES = ("uniform", "kmeans++", "farthest")
 LANDMARK_ROUTES = ("nystrom", "diffusion")
+SHRINKAGES = ("auto", "identity", "pooled", "none")
+PRESETS = ("auto", "paper")
 
 
 @dataclass(frozen=True)
@@ -24,9 +27,19 @@ class EmbedConfig:
     """How frames are embedded."""
 
     n_modes: int | None = None
-    """Coordinates; None takes the spectral gap."""
+    """Coordinates; None takes six, or with the preset "paper" those before the spectral gap."""
     window: int = 21
     """Frames of a local covariance."""
+    preset: str = "auto"
+    """"auto", or "paper": features as they are, all their directions, covariances that are not shrunk."""
+    condition: str = "auto"
+    """What features go through: "auto" by their kind, "none", "root", "log", or "standard" (deviation)."""
+    axes: int | None = 20
+    """Leading principal axes of the features in which distances are taken, at most; None takes all."""
+    shrinkage: str = "auto"
+    """Target of shrunk local covariances: "identity", "pooled", "auto" by what foretells more, or "none"."""
+    causal: bool = False
+    """Whether a local covariance sees the frames before its frame alone."""
     rank: int | None = None
     """Eigenvalues of a local covariance that are kept at most; None keeps all above the tolerance."""
     tolerance: float = 1e-3
@@ -82,6 +95,10 @@ class EmbedConfig:
         _require(0 < self.epsilon_factor < math.inf, "epsilon_factor", "be above 0", self.epsilon_factor)
         _require(is_whole(self.neighbours, 1), "neighbours", "be at least 1", self.neighbours)
         _require(0 <= self.alpha <= 1, "alpha", "lie in [0, 1]", self.alpha)
+        check_choice("embed", "preset", self.preset, PRESETS)
+        check_choice("embed", "condition", self.condition, CONDITIONS)
+        check_choice("embed", "shrinkage", self.shrinkage, SHRINKAGES)
+        _require(self.axes is None or is_whole(self.axes, 1), "axes", "be at least 1, or None", self.axes)
         check_choice("embed", "method", self.method, METHODS)
         check_choice("embed", "precision", self.precision, PRECISIONS)
         check_choice("embed", "form", self.form, ("auto", *FORMS))
@@ -99,6 +116,11 @@ class EmbedConfig:
 
     def _check_together(self) -> None:
         """Refuse options that exclude each other."""
+        if self.causal and self.shrinkage == "none":
+            raise ValueError(
+                "embed: causal windows grow from a single frame on, and need shrunk covariances; got shrinkage='none'. "
+                "Leave shrinkage= out."
+            )
         if self.rank is not None and self.regularization:
             raise ValueError(
                 f"embed: rank and regularization exclude each other, a ridge leaves nothing to cut; got {self.rank} "
@@ -114,6 +136,23 @@ class EmbedConfig:
                 "embed: landmark_route='diffusion' has no density normalisation, alpha must be 0 with it; got "
                 f"{self.alpha}. Give alpha=0, or landmark_route='nystrom'."
             )
+
+    def resolved(self, *, given_covariances: bool = False) -> EmbedConfig:
+        """The same with what the preset, other options and given covariances decide written out."""
+        if self.preset == "paper" or given_covariances:
+            return replace(self, condition="none", axes=None, shrinkage="none", causal=False)
+        cut = self.rank is not None or self.regularization or self.tolerance != EmbedConfig.tolerance
+        windowed = self.form != "auto" and FORMS[self.form].needs_windows
+        if self.shrinkage == "auto" and (cut or windowed):
+            return replace(self, shrinkage="none")
+        return self
+
+    @property
+    def windows(self) -> str:
+        """How windows lie: shrunk covariances need no whole ones."""
+        if self.causal:
+            return "causal"
+        return "whole" if self.shrinkage == "none" else "shrinking"
 
     def attrs(self) -> Attrs:
         """Settings as attributes that every file format can hold."""

@@ -104,16 +104,18 @@ def runs_of(numbers: Integers) -> Runs:
 class Reach(NamedTuple):
     """Frames that a block is made from; within them the rows of its own frames, and of the first of each window.
 
-    ``used`` are the rows that are taken, None for all; rows and starts then count in those.
+    ``used`` are the rows that are taken, None for all; rows and starts then count in those. ``stops`` are the rows
+    after the windows, where these are not all equally wide.
     """
 
     span: Span
     rows: Runs
     starts: Runs
     used: Runs | None = None
+    stops: Runs | None = None
 
 
-def reach(segment: Integers, window: int, span: Span, chosen: Integers | None = None) -> Reach:
+def reach(segment: Integers, window: int, span: Span, chosen: Integers | None = None, windows: str = "whole") -> Reach:
     """What the frames of a span, or some ``chosen`` ones of them, reach into with their windows.
 
     Parameters
@@ -127,6 +129,8 @@ def reach(segment: Integers, window: int, span: Span, chosen: Integers | None = 
     chosen
         Frames of the span that are wanted, ascending; a block of landmarks that kept the frames between them would
         hold all there are.
+    windows
+        ``"whole"``, ``"shrinking"`` to short segments, or ``"causal"``.
 
     Returns
     -------
@@ -141,13 +145,71 @@ def reach(segment: Integers, window: int, span: Span, chosen: Integers | None = 
     if not window:
         here = runs_of(np.arange(len(numbers)))
         return Reach(span, here, here, None if chosen is None else runs_of(chosen - span[0]))
-    starts = window_starts_of(segment, window, span)[numbers - span[0]]
-    low, high = min(int(starts[0]), int(numbers[0])), max(int(starts[-1]) + window, int(numbers[-1]) + 1)
+    starts, stops = (ends[numbers - span[0]] for ends in _windows(segment, window, span, windows))
+    low, high = min(int(starts[0]), int(numbers[0])), max(int(stops[-1]), int(numbers[-1]) + 1)
+    varied = windows != "whole"
     if chosen is None:
-        return Reach((low, high), runs_of(numbers - low), runs_of(starts - low))
-    used = np.unique(starts[:, None] + np.arange(window))  # a frame lies within its window
+        after = runs_of(stops - low) if varied else None
+        return Reach((low, high), runs_of(numbers - low), runs_of(starts - low), None, after)
+    within = np.minimum(starts[:, None] + np.arange(window), stops[:, None] - 1)
+    used = np.unique(within)  # a frame lies within its window
     rows, first = (runs_of(np.searchsorted(used, wanted)) for wanted in (numbers, starts))
-    return Reach((low, high), rows, first, runs_of(used - low))
+    after = runs_of(np.searchsorted(used, stops - 1) + 1) if varied else None
+    return Reach((low, high), rows, first, runs_of(used - low), after)
+
+
+def _windows(segment: Integers, window: int, span: Span, windows: str) -> tuple[Integers, Integers]:
+    """First frames of the windows of a span, and the frames after their last."""
+    if windows != "whole":
+        return shrinking_windows(segment, window, span, windows == "causal")
+    starts = window_starts_of(segment, window, span)
+    return starts, starts + window
+
+
+def shrinking_windows(segment: Integers, window: int, span: Span, causal: bool = False) -> tuple[Integers, Integers]:
+    """First frame of the window of every frame in a span, and the frame after its last.
+
+    Windows are centred and shifted inwards at the ends of a segment, and as short as a segment that is shorter than
+    they are; or, where they are ``causal``, they end with their frame and grow from the start of its segment on.
+
+    Examples
+    --------
+    >>> shrinking_windows(np.array([0, 0, 1, 1, 1, 1]), 3, (0, 6))
+    (array([0, 0, 2, 2, 3, 3]), array([2, 2, 5, 5, 6, 6]))
+    >>> shrinking_windows(np.array([0, 0, 1, 1, 1, 1]), 3, (2, 6), causal=True)
+    (array([2, 2, 2, 3]), array([3, 4, 5, 6]))
+
+    Notes
+    -----
+    O(span + window).
+    """
+    low, high = max(span[0] - window, 0), min(span[1] + window, len(segment))
+    starts, stops = np.empty(high - low, np.int64), np.empty(high - low, np.int64)
+    for start, stop in segment_spans(segment[low:high]):
+        frames = np.arange(start, stop)
+        if causal:
+            starts[start:stop], stops[start:stop] = np.maximum(frames - window + 1, start), frames + 1
+        else:
+            width = min(window, stop - start)
+            starts[start:stop] = np.clip(frames - width // 2, start, stop - width)
+            stops[start:stop] = starts[start:stop] + width
+    own = slice(span[0] - low, span[1] - low)
+    return starts[own] + low, stops[own] + low
+
+
+def sample_spans(n_frames: int, run: int, most: int) -> list[Span]:
+    """Spans of consecutive frames, evenly spread, all frames where they are few: what a sample is taken from.
+
+    Examples
+    --------
+    >>> sample_spans(10, 4, 100), sample_spans(100, 4, 8)
+    ([(0, 4), (4, 8), (8, 10)], [(0, 4), (96, 100)])
+    """
+    if n_frames <= most:
+        return blocks(n_frames, run)
+    count = max(most // run, 1)
+    firsts = np.linspace(0, n_frames - run, count).astype(int).tolist() if count > 1 else [(n_frames - run) // 2]
+    return [(first, first + run) for first in firsts]
 
 
 def landmark_spans(n_frames: int, n_features: int) -> list[Span]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from manifold_observer.tasks.engine.covariance import DegenerateCovarianceError
 from manifold_observer.tasks.engine.distance import Distance
@@ -16,7 +16,7 @@ from manifold_observer.tasks.engine.moments import Axes, Moments, span_axes
 from manifold_observer.tasks.engine.probe import Probe, candidates, probe_forms
 from manifold_observer.tasks.engine.slab import Metric
 
-from ..graph.compute import compute, task
+from ..graph.compute import Progress, compute, silent, task
 from ..graph.limits import Memory, Workers, gib, require, workers
 from ..graph.spans import Span
 from .blocks import Part, Table, degenerate, local_metric, part_of, slab_of
@@ -24,6 +24,7 @@ from .config import EmbedConfig
 from .cuts import tile_size
 from .eigensolve import WIDTH, wanted_modes
 from .memory import EXACT_FRAMES, LOCAL_BYTES, Shape, exact_memory, landmark_memory, tile_bytes
+from .shrink import Shrunk, leading, shrink
 
 TOLERANCES = {"local": 1e-10, "resident": 1e-6, "disk": 1e-4, "recomputed": 1e-4}
 """Largest residual, by where the tiles are: passes over recomputed tiles are dear."""
@@ -69,7 +70,7 @@ class Decision:
 
 def decide(
     rows: Table,
-    total: Moments,
+    measured: Measured,
     config: EmbedConfig,
     *,
     earlier: dict[str, Any] | None = None,
@@ -81,8 +82,8 @@ def decide(
     ----------
     rows
         Frames, or some of them.
-    total
-        Their moments.
+    measured
+        Their metric and axes, as :func:`measure` chose them.
     config
         Options.
     earlier
@@ -99,7 +100,7 @@ def decide(
     ValueError
         Some local covariances have no inverse, or the predicted peak of a worker is above its limit.
     """
-    distance, error = _choose_distance(rows, total, config, earlier)
+    distance, error = _choose_distance(rows, measured, config, earlier)
     return settle(n_frames or rows.n_frames, distance, error, config)
 
 
@@ -221,10 +222,10 @@ def _what_fits(shape: Shape, method: str, home: str, config: EmbedConfig, there:
 
 
 def _choose_distance(
-    rows: Table, total: Moments, config: EmbedConfig, earlier: dict[str, Any] | None
+    rows: Table, measured: Measured, config: EmbedConfig, earlier: dict[str, Any] | None
 ) -> tuple[Distance, float]:
-    """Metric and axes, the form and precision that a probe chooses, and the error that it found."""
-    metric, axes = local_metric(rows, total, config), _choose_axes(rows, total)
+    """The form and precision that a probe chooses, and the error that it found."""
+    metric, axes = measured.metric, measured.axes
     if earlier:
         return Distance(metric, axes, str(earlier["form"]), str(earlier["precision"])), float(earlier["float32_error"])
     found = _probed(rows, metric, axes, config.form)
@@ -232,12 +233,30 @@ def _choose_distance(
     return Distance(metric, axes, form, _precision(found, form, config)), found.float32_error[form]
 
 
-def _choose_axes(rows: Table, total: Moments) -> Axes:
-    """Axes of the distances: what the frames span.
+class Measured(NamedTuple):
+    """Metric and axes of the distances, and how covariances were found to be shrunk, if they are."""
 
-    Given covariances may reach beyond it: their inverses must be taken in all features.
+    metric: Metric
+    axes: Axes
+    shrunk: Shrunk | None = None
+
+
+def measure(rows: Table, total: Moments, config: EmbedConfig, progress: Progress = silent) -> Measured:
+    """Axes of the distances, and how local covariances are inverted in them; it computes where they are shrunk.
+
+    The axes are the leading ones, or all that the frames span. Given covariances may reach beyond it: their inverses
+    must be taken in all features.
     """
-    return Axes(total.mean, None) if rows.covariance is not None else span_axes(total)
+    metric = local_metric(rows, total, config)
+    if rows.covariance is not None:
+        return Measured(metric, Axes(total.mean, None))
+    if config.axes is None and config.shrinkage == "none":
+        return Measured(metric, span_axes(total)._replace(conditioning=rows.conditioning))
+    turned = leading(rows, total, config.axes or rows.n_features)
+    if config.shrinkage == "none":
+        return Measured(metric, turned.axes)
+    shrunk = shrink(rows, turned, config.window, config, progress)
+    return Measured(metric._replace(shrinkage=shrunk.how), turned.axes, shrunk)
 
 
 def _probed(rows: Table, metric: Metric, axes: Axes, form: str) -> Probe:

@@ -19,6 +19,8 @@ from .tiling import MatMat
 WIDTH = 20
 # Modes looked at for the spectral gap.
 GAP_MODES = 10
+# Modes where no number is asked for: those that a state needs beside two principal components.
+USUAL_MODES = 6
 # A first eigenvalue above this follows single frames or pieces, not a slow coordinate.
 _FROZEN = 0.98
 
@@ -42,7 +44,7 @@ class Solved(NamedTuple):
 
 def wanted_modes(config: EmbedConfig, n: int) -> int:
     """Modes to solve for: those asked for, or as many as the spectral gap is looked for among."""
-    return min(config.n_modes or GAP_MODES, n - 2)
+    return min(config.n_modes or (GAP_MODES if config.preset == "paper" else USUAL_MODES), n - 2)
 
 
 def solve(
@@ -128,7 +130,7 @@ def modes_to_keep(eigenvalues: Floats, config: EmbedConfig) -> int:
     if positive == 0:
         raise ValueError("embed: no eigenvalue beside the trivial one is above 0. Give another epsilon=.")
     if config.n_modes is None:
-        return diffusion.spectral_gap(eigenvalues)
+        return diffusion.spectral_gap(eigenvalues) if config.preset == "paper" else min(USUAL_MODES, positive)
     if config.n_modes > positive:
         raise ValueError(
             f"embed: n_modes must be at most {positive}, the number of eigenvalues above 0; got {config.n_modes}. "

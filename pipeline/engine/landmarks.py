@@ -66,7 +66,9 @@ def embed_landmarks(problem: Problem, n_modes: int) -> Found:
     sample = np.sort(_draw(table.n_frames, _SAMPLE_FRAMES, config.seed))
     others = anchors, _gather(table, problem.distance, sample), config.alpha
     spans = landmark_spans(table.n_frames, table.n_features)
-    carried = landmarks.together(list(_stream(landmarks.carry_over, problem, spans, *others)))
+    # With exact passes to come this is where they start, not all of the work.
+    stage = "near" if config.refine else "landmarks"
+    carried = landmarks.together(list(_stream(landmarks.carry_over, problem, spans, stage, *others)))
     return _finish(problem, carried, eigenvalues, sample, how, chosen)
 
 
@@ -101,7 +103,7 @@ def near(
             parts.append(task(forms.take, block, within))
     joined = task(forms.join, parts)
     anchors = persist([task(_only_anchors, joined, how, alpha, n_modes)], "landmarks")[0]
-    found = compute([task(landmarks.near_coordinates, block, anchors) for block in made], "landmarks", progress)
+    found = compute([task(landmarks.near_coordinates, block, anchors) for block in made], "near", progress)
     psi, affinity = (np.concatenate(column) for column in zip(*found, strict=True))
     return Warm(psi, np.maximum(n * affinity, 1.0))  # a frame is its own neighbour
 
@@ -151,19 +153,21 @@ def _scale(block: Delayed, config: EmbedConfig) -> kernel.Scale:
 def _diffusion_route(problem: Problem, anchors: Delayed, n_modes: int) -> tuple[Floats, Delayed]:
     """Two more passes: column sums of all strips, then the links between landmarks."""
     n, p = problem.table.n_frames, problem.table.n_features
-    sums = _stream(landmarks.column_sums, problem, landmark_spans(n, p), anchors)
+    sums = _stream(landmarks.column_sums, problem, landmark_spans(n, p), "sums", anchors)
     kept = persist([task(_with_degrees, anchors, landmarks.add_up(sums))], "landmarks")[0]
-    links = _stream(landmarks.link_sums, problem, blocks(n, link_rows(n, p)), kept)
+    links = _stream(landmarks.link_sums, problem, blocks(n, link_rows(n, p)), "links", kept)
     eigenvalues, vectors = landmarks.diffusion_maps(landmarks.add_up(links), n_modes)
     usable = eigenvalues > _SMALLEST * eigenvalues[0]
     return eigenvalues[usable], persist([task(_with_weights, kept, vectors[:, usable])], "landmarks")[0]
 
 
-def _stream(function: Callable[..., Any], problem: Problem, spans: list[Span], *others: Any) -> Iterator[Any]:
+def _stream(
+    function: Callable[..., Any], problem: Problem, spans: list[Span], stage: str, *others: Any
+) -> Iterator[Any]:
     """A function of the slab of every span, computed a few spans at a time, in their order."""
     table, distance = problem.table, problem.distance
     tasks = (task(_on_span, function, distance, part_of(table, span, distance.window), span, *others) for span in spans)
-    return stream(tasks, len(spans), "landmarks", problem.progress)
+    return stream(tasks, len(spans), stage, problem.progress)
 
 
 def _finish(

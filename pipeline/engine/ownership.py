@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from manifold_observer.tasks.atomic import final_name, sync_folder
+from manifold_observer.tasks.atomic import final_name, sync
 
 
 def check_folder(what: str, folder: Path, mark: str) -> None:
@@ -56,7 +56,7 @@ def claim(what: str, folder: Path, mark: str) -> None:
     # In one step, not by renaming: a kill in between would leave a folder that is neither empty nor marked.
     with suppress(FileExistsError):
         (folder / mark).touch(exist_ok=False)
-        sync_folder(folder)
+        sync(folder)
 
 
 def is_marked(folder: Path, mark: str) -> bool:

@@ -72,7 +72,7 @@ def scan_hdf5(path: Path) -> dict[str, Stored]:
             return _walk(path, file, h5py)
         except (RuntimeError, KeyError, OSError, TypeError) as error:
             said = " ".join(str(error).split())
-            raise refusal(path, "be sound HDF5", f'"{said}"', "Copy it again") from None
+            raise refusal(path, "be valid HDF5", f'"{said}"', "Copy it again") from None
 
 
 def _walk(path: Path, file: Any, h5py: Any) -> dict[str, Stored]:
@@ -96,7 +96,7 @@ def _walk(path: Path, file: Any, h5py: Any) -> dict[str, Stored]:
             seen.add(address)
             if len(seen) > _MOST_OBJECTS or depth > _DEEPEST:
                 must = f"hold at most {_MOST_OBJECTS} objects, in {_DEEPEST} groups within each other"
-                raise refusal(path, must, f"more at {whole[:80]}", "Copy the recording into a file of its own")
+                raise refusal(path, must, f"more at {whole[:80]}", "Copy the recording into a separate file")
             _check_attributes(path, whole, item, h5py)
             if isinstance(item, h5py.Group):
                 waiting.append((item, depth + 1))
@@ -107,7 +107,7 @@ def _walk(path: Path, file: Any, h5py: Any) -> dict[str, Stored]:
                     found[name] = array
     if path.stat().st_size - held > _MOST_BESIDE:
         must = f"hold at most {_MOST_BESIDE} bytes beside the values of its arrays"
-        remedy = "Remove long attributes and texts, or copy the recording into a file of its own"
+        remedy = "Remove long attributes and texts, or copy the recording into a separate file"
         raise refusal(path, must, str(path.stat().st_size - held), remedy)
     return found
 
@@ -139,7 +139,7 @@ def _stored(path: Path, name: str, dataset: Any) -> Stored:
     filters = [plist.get_filter(k)[0] for k in range(plist.get_nfilters())]
     unknown = [number for number in filters if number not in _FILTERS]
     if unknown:
-        got = f"filter {unknown[0]} for {name!r}, which is a library of its own"
+        got = f"filter {unknown[0]} for {name!r}, which needs a separate library"
         raise refusal(path, "be decoded by HDF5 itself", got, "Store it again with: h5repack -f GZIP=4 OLD NEW")
     array = _sizes(dataset)
     check_declared(path, name, array)

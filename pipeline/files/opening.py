@@ -150,7 +150,9 @@ class _Mark:
         try:
             now = os.stat(self.path)
         except OSError as error:
-            raise refusal(self.path, "stay while it is read", error.strerror or "an error", "Restore it") from None
+            raise refusal(
+                self.path, "stay in place while it is read", error.strerror or "an error", "Restore it"
+            ) from None
         if os.path.isdir(self.path):
             return  # the size of a folder says nothing
         if now.st_size < self.size:
@@ -158,7 +160,7 @@ class _Mark:
             raise refusal(self.path, "not shrink while it is read", got, "Restore it, and open it again")
         if now.st_ino != self.inode and now.st_mtime_ns != self.changed:
             got = "another file in its place"
-            raise refusal(self.path, "stay while it is read", got, "Open it again")
+            raise refusal(self.path, "stay in place while it is read", got, "Open it again")
 
 
 class _Named:
@@ -237,7 +239,7 @@ def _why_not(path: Path, engine: str | None, error: Exception) -> str:
     """Why a file could not be opened."""
     said = " ".join(str(error).split()) or type(error).__name__
     if engine == "zarr" and isinstance(error, FileNotFoundError | ContainsArrayError | NodeTypeValidationError):
-        return f"open_recording: {path} is no Zarr group. Name the folder that holds zarr.json or .zgroup."
+        return f"open_recording: {path} is not a Zarr group. Name the folder that holds zarr.json or .zgroup."
     if "dimension_names" in said or "_ARRAY_DIMENSIONS" in said:
         return (
             f"open_recording: {path} must name the dimensions of its arrays; got none. Name them 'time' and 'channel', "

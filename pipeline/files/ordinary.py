@@ -68,7 +68,7 @@ def check_ordinary(path: Path, what: str = "open_recording") -> None:
         ) from None
     except OSError as error:
         if error.errno != errno.ELOOP:
-            raise OSError(f"{what}: {path} could not be looked at: {error.strerror}. Check the path.") from None
+            raise OSError(f"{what}: {path} could not be accessed: {error.strerror}. Check the path.") from None
         kind: str | None = "a loop of symbolic links"
     else:
         kind = special_kind(mode)

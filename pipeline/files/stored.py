@@ -110,7 +110,7 @@ def check_stored(path: str | os.PathLike[str], arrays: Iterable[tuple[str, Store
     --------
     >>> check_stored("a.zarr", [("volts", Stored((10**12,), 8, (10**6,), 10**6, 1, 500, "0.0"))])
     Traceback (most recent call last):
-    ValueError: open_recording: a.zarr must store what it declares; got 1 of 1000000 chunks of 'volts', ...
+    ValueError: open_recording: a.zarr must hold the data that it declares; got 1 of 1000000 chunks of 'volts', ...
     """
     for name, array in arrays:
         if not math.prod(array.shape):
@@ -118,7 +118,7 @@ def check_stored(path: str | os.PathLike[str], arrays: Iterable[tuple[str, Store
         if array.n_stored < max(1.0, _LEAST_SHARE * array.n_chunks) or _expands(array):
             raise refusal(
                 path,
-                "store what it declares",
+                "hold the data that it declares",
                 f"{array.n_stored} of {array.n_chunks} chunks of {name!r}, {array.n_bytes} bytes for "
                 f"{array.declared_bytes} (the rest would read as the fill value {array.fill})",
                 "Copy it again, or wait until it is written",
@@ -151,5 +151,5 @@ def check_channels(path: str | os.PathLike[str], n_channels: int) -> None:
             path,
             f"have at most {MOST_CHANNELS} channels",
             str(n_channels),
-            "Is it (channel, time)? Turn it, or thin it",
+            "Is it (channel, time)? Transpose it, or keep fewer channels",
         )

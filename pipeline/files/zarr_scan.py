@@ -284,7 +284,7 @@ def _folders(root: Path, folder: Path) -> list[Path]:
 
 
 def _checked_entry(root: Path, path: Path, entry: os.stat_result) -> int:
-    """Bytes of a file in the store; what is no file, or leads out of the store, is refused."""
+    """Bytes of a file in the store; what is not a file, or leads out of the store, is refused."""
     kind = special_kind(entry.st_mode)
     if stat.S_ISLNK(entry.st_mode):
         target = os.path.realpath(path)

@@ -20,6 +20,7 @@ from manifold_observer.tasks.frames import histogram as histogram_task
 from manifold_observer.tasks.frames import log_rms as log_rms_task
 from manifold_observer.tasks.frames import stft as stft_task
 
+from .labels import in_order
 from .recording import Clock, clock, start_time
 from .runs import Cut, computed
 from .segments import FrameRun, frame_runs, run_groups, unused_samples
@@ -207,17 +208,11 @@ def _as_float(samples: NDArray[Any], frame: int, hop: int) -> NDArray[np.float64
 
 
 def _checked(recording: xr.DataArray, name: str) -> xr.DataArray:
-    """Check dims and kind at the door; make it Dask-backed."""
-    if set(recording.dims) != {"time", "channel"}:
-        raise ValueError(
-            f"{name}: recording must have dims (time, channel); got {recording.dims}. "
-            "Rename them with recording.rename(...), or add one with recording.expand_dims('channel')."
-        )
-    if recording.dtype.kind not in "iufb":
-        raise TypeError(f"{name}: recording must hold real numbers; got dtype {recording.dtype}.")
+    """Check dims and dtype; make it Dask-backed."""
+    remedy = "Rename them with recording.rename(...), or add one with recording.expand_dims('channel')."
+    recording = in_order(f"{name}: recording", recording, ("time", "channel"), remedy)
     if recording.sizes["channel"] == 0:
         raise ValueError(f"{name}: recording must have at least 1 channel; got 0.")
-    recording = recording.transpose("time", "channel")
     return recording if recording.chunks else recording.chunk()
 
 

@@ -8,6 +8,39 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+MAKE_FRAMES = "Make them with mo.histogram, mo.stft, mo.log_rms or mo.identity."
+
+
+def in_order(what: str, values: xr.DataArray, dims: tuple[str, str], remedy: str) -> xr.DataArray:
+    """Real numbers with their two dims in this order, or a refusal.
+
+    Parameters
+    ----------
+    what
+        Begins the sentence, such as "embed: frames".
+    values
+        What the user gave.
+    dims
+        Dims that it must have, in any order.
+    remedy
+        What the user can do about other dims, a sentence.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Other dims; no real numbers.
+
+    Examples
+    --------
+    >>> in_order("embed: frames", xr.DataArray([[1.0]], dims=("feature", "frame")), ("frame", "feature"), "").dims
+    ('frame', 'feature')
+    """
+    if set(values.dims) != set(dims):
+        raise ValueError(f"{what} must have dims ({', '.join(dims)}); got {values.dims}. {remedy}")
+    if values.dtype.kind not in "iufb":
+        raise TypeError(f"{what} must hold real numbers; got dtype {values.dtype}.")
+    return values.transpose(*dims)
+
 
 def segment_of(labelled: xr.DataArray | xr.Dataset) -> NDArray[np.int64]:
     """Segment of every frame; one segment where nothing is said.

@@ -135,7 +135,7 @@ def clock(recording: xr.DataArray, period: float | None = None) -> Clock:
         attribute ``sampling_rate``, or neither. A ``segment`` coordinate along ``time`` marks gaps
         that the clock does not show.
     period
-        Seconds from sample to sample, from which gaps in a stored clock are told; its median step by default.
+        Seconds from sample to sample, by which gaps in a stored clock are found; its median step by default.
 
     Returns
     -------
@@ -250,7 +250,7 @@ def _with_clock(recording: xr.DataArray, sampling_rate: float | None, path: Path
 
 
 def _exact_step(step: float, rate: float | None) -> float:
-    """The step of a regular clock; where a rate is told, its own inverse, which does not round with the length."""
+    """The step of a regular clock; where a rate is known, its own inverse, which does not round with the length."""
     return 1.0 / float(rate) if rate is not None and abs(step * rate - 1) < 1e-9 else step
 
 

@@ -96,7 +96,7 @@ def in_units(recording: xr.DataArray, units: str | None, what: str) -> xr.DataAr
     found, wanted = power_of_ten(own), power_of_ten(units)
     if found is None or wanted is None or found[1] != wanted[1]:
         raise ValueError(
-            f"{what}: recordings must be in units that measure the same; got {units!r} and {own!r} in "
+            f"{what}: recordings must be in units of the same quantity; got {units!r} and {own!r} in "
             f"{recording.attrs.get('source', 'the next')}. Convert it, or correct its attribute 'units'."
         )
     power = found[0] - wanted[0]

@@ -8,12 +8,13 @@ import xarray as xr
 
 
 class Variable(NamedTuple):
-    """Dimensions, NumPy kind of the values, unit ("1" for none) and meaning of a variable."""
+    """Dimensions, NumPy kind of the values, unit ("1" for none), meaning, and dimensions that it may have instead."""
 
     dims: tuple[str, ...]
     kind: str
     units: str
     long_name: str
+    or_dims: tuple[str, ...] | None = None
 
 
 VARIABLES: dict[str, Variable] = {
@@ -26,6 +27,19 @@ VARIABLES: dict[str, Variable] = {
     "lift": Variable(("feature", "mode"), "f", "1", "mean of centred feature times psi"),
     "feature_mean": Variable(("feature",), "f", "1", "mean of the feature over the embedded frames"),
     "feature_variance": Variable(("feature",), "f", "1", "variance of the feature over the embedded frames"),
+    "feature_scale": Variable(("feature",), "f", "1", "what conditioned features are divided by"),
+    "axes": Variable(("feature", "axis"), "f", "1", "leading principal axes of the conditioned features"),
+    "mean_covariance": Variable(("axis", "axis_1"), "f", "1", "mean local covariance of the frames along the axes"),
+    "principal": Variable(("frame", "component"), "f", "1", "leading principal components of the conditioned features"),
+    "principal_lift": Variable(("feature", "component"), "f", "1", "mean of centred feature times component"),
+    "reading_mean": Variable(("reading",), "f", "1", "mean of what a state is read from, over the embedded frames"),
+    "reading_deviation": Variable(("reading",), "f", "1", "standard deviation of what a state is read from"),
+    "bank_mean": Variable(("bank",), "f", "1", "mean of every observer of the bank"),
+    "bank_deviation": Variable(("bank",), "f", "1", "standard deviation of every observer of the bank"),
+    "bank_weights": Variable(("bank", "reading"), "f", "1", "mixture of the bank that predicts the next frame"),
+    "bank_back_mean": Variable(("bank",), "f", "1", "mean of every observer that runs backwards"),
+    "bank_back_deviation": Variable(("bank",), "f", "1", "standard deviation of every observer that runs backwards"),
+    "bank_back_weights": Variable(("bank", "reading"), "f", "1", "mixture that predicts the frame before"),
     "calibrated_rate": Variable(("mode",), "f", "1", "decay per frame, in the time unit that the frames show"),
     "calibrated_rate_error": Variable(("mode",), "f", "1", "standard error of the calibrated rate"),
     "signal_variance": Variable(("mode",), "f", "1", "variance of the mode, without measurement noise"),
@@ -42,7 +56,7 @@ VARIABLES: dict[str, Variable] = {
     "reference": Variable(("frame", "feature"), "f", "1", "the embedded frames, for an extension"),
     "reference_covariance": Variable(("frame", "feature", "feature_1"), "f", "1", "local covariances that were given"),
     "state": Variable(("frame", "mode"), "f", "1", "observer state, has seen the frames up to this one"),
-    "carry": Variable(("mode",), "f", "1", "state after the last frame, from which a later call goes on"),
+    "carry": Variable(("mode",), "f", "1", "what a later call continues from", ("carried",)),
     "state_std": Variable(("frame", "mode"), "f", "1", "posterior standard deviation of the state"),
     "posterior_covariance": Variable(("mode", "mode_1"), "f", "1", "error covariance of the filtered state"),
     "reconstruction": Variable(("frame", "feature"), "f", "1", "features that the state stands for"),
@@ -90,7 +104,7 @@ def annotate(dataset: xr.Dataset) -> xr.Dataset:
         if known is None:
             continue
         found = dataset[name]
-        if found.dims != known.dims or found.dtype.kind != known.kind:
+        if found.dims not in (known.dims, known.or_dims) or found.dtype.kind != known.kind:
             raise ValueError(
                 f"annotate: {name} must have dims {known.dims} and kind {known.kind!r}; "
                 f"got {found.dims} and {found.dtype.kind!r}."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import struct
 import time
@@ -12,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import dask
+from dask.system import cpu_count
 from distributed import Client, Security
 from distributed.comm import get_address_host_port, parse_address
 from distributed.versions import VersionMismatchWarning
@@ -72,7 +72,7 @@ def connect(cluster: str = "local", *, n_workers: int | None = None, memory: int
             with guarded(client, cluster):
                 yield client
         return
-    workers = n_workers or max(1, min(len(os.sched_getaffinity(0)), free_memory() // _WORKER_BYTES))
+    workers = n_workers or max(1, min(cpu_count(), free_memory() // _WORKER_BYTES))
     with (
         local_cluster(workers, worker_limits(workers, memory).limit) as local,
         GuardedClient(local, direct_to_workers=True) as client,  # results need no detour by the scheduler
@@ -137,7 +137,7 @@ def _check_answer(address: str) -> None:
                 raise
             time.sleep(_AGAIN_SECONDS)
     if len(said) < _HEADER.size or not 0 < _HEADER.unpack(said)[0] <= _MOST_FRAMES:
-        raise OSError(f"what answers there is not Dask: {said!r}")
+        raise OSError(f"the server there is not a Dask scheduler: {said!r}")
 
 
 def _first_word(scheme: str, where: tuple[str, int], seconds: float) -> bytes:

@@ -14,7 +14,9 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# Windows has no SIGHUP, and no masks of signals.
+_SIGHUP = getattr(signal, "SIGHUP", None)
+_SIGNALS = tuple(number for number in (signal.SIGINT, signal.SIGTERM, _SIGHUP) if number is not None)
 # Exit code of a command that a signal ended: this and the signal's number, as shells have it.
 _SIGNALLED = 128
 
@@ -105,6 +107,9 @@ def unheard() -> Iterator[None]:
 
     Both go to every process of a terminal. This one hears what comes meanwhile at the end of the block.
     """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     try:
         yield
@@ -125,9 +130,11 @@ class Ending:
     """
 
     def __enter__(self) -> Ending:
-        # A pipe, not an Event: a handler that runs within Event.wait could wait for itself.
-        self._reading, self._writing = os.pipe()
-        heard = [n for n in _SIGNALS if n != signal.SIGHUP or signal.getsignal(n) != signal.SIG_IGN]
+        import socket  # noqa: PLC0415 - only where somebody waits
+
+        # Not an Event: a handler that runs within Event.wait could wait for itself. Windows cannot select a pipe.
+        self._reading, self._writing = socket.socketpair()
+        heard = [n for n in _SIGNALS if n != _SIGHUP or signal.getsignal(n) != signal.SIG_IGN]
         self._before: dict[int, Any] = {number: signal.signal(number, self._asked) for number in heard}
         return self
 
@@ -135,8 +142,8 @@ class Ending:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._restore()
-        os.close(self._reading)
-        os.close(self._writing)
+        self._reading.close()
+        self._writing.close()
 
     def wait(self, seconds: float) -> bool:
         """Wait so long, or until asked to end; whether that was asked."""
@@ -144,7 +151,7 @@ class Ending:
 
     def _asked(self, number: int, frame: FrameType | None) -> None:
         self._restore()
-        os.write(self._writing, b"x")
+        self._writing.send(b"x")
 
     def _restore(self) -> None:
         for number, handler in self._before.items():

@@ -55,10 +55,7 @@ def require(memory: Memory, limit: int, fits: str, who: str = "embed") -> None:
         With the bytes on both sides.
     """
     if memory.worker > limit:
-        raise ValueError(
-            f"{who}: the peak memory of a worker must be at most its limit; predicted are {gib(memory.worker)} of "
-            f"{gib(limit)}. {fits}"
-        )
+        raise ValueError(f"{who}: needs {gib(memory.worker)} per worker, but the limit is {gib(limit)}. {fits}")
 
 
 def gib(n_bytes: float) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import multiprocessing.resource_tracker
 import os
-import signal
 import stat
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import dask
+import psutil
 from distributed import LocalCluster, Nanny, Security
 from distributed.core import Status
 from distributed.utils import LoopRunner
@@ -103,7 +103,7 @@ def _scheduler(memory_limit: int, loop: Any) -> LocalCluster:
         scheduler_kwargs={"dashboard": False},
         local_directory=_scratch(),
         memory_limit=memory_limit,
-        silence_logs=logging.CRITICAL,  # a failed task is told once, by the command
+        silence_logs=logging.CRITICAL,  # the command reports a failed task once
         loop=loop,
     )
 
@@ -124,6 +124,8 @@ def _loop() -> Iterator[Any]:
 
 def _start_tracker() -> None:
     """Start the process that clears away semaphores; it complains of them wherever a run ends in a hurry."""
+    if os.name != "posix":  # there is none
+        return
     sys.stderr.flush()
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
@@ -159,8 +161,8 @@ def _kill(cluster: LocalCluster) -> None:
     until = time.monotonic() + _KILL_SECONDS
     while time.monotonic() < until:
         for pid in filter(None, (nanny.pid for nanny in nannies)):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+            with suppress(psutil.NoSuchProcess):
+                psutil.Process(pid).kill()
         if not any(nanny.status in (Status.init, Status.starting) for nanny in nannies):
             break
         time.sleep(0.02)
@@ -172,6 +174,8 @@ def _scratch() -> str:
     Dask's own is shared by all users. It clears away what killed workers left, so the place is the same every time.
     """
     base = dask.config.get("temporary-directory", None) or tempfile.gettempdir()
+    if not hasattr(os, "getuid"):  # Windows, where the folder for temporary files is the user's own
+        return str(base)
     folder = Path(base) / f"manifold-observer-{os.getuid()}"
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)

@@ -71,7 +71,7 @@ def explained(error: BaseException, client: Client, address: str, trouble: str |
         return LostClusterError(f"cluster: the scheduler at {address} is gone")
     if isinstance(error, _GONE) and not isinstance(error, ConnectionRefusedError):
         text = " ".join(str(error).split()) or type(error).__name__
-        return LostClusterError(f"cluster: the work on {address} was given up ({text})")
+        return LostClusterError(f"cluster: the work on {address} was cancelled ({text})")
     return error
 
 
@@ -79,8 +79,8 @@ def _killed(error: Any) -> LostClusterError:
     """Workers died over a task, one after the other."""
     task = str(error.task).strip("()',").rsplit("-", 1)[0]
     died = error.allowed_failures + 1
-    who = "1 worker died" if died == 1 else f"{died} workers died one after the other"
+    who = "1 worker died" if died == 1 else f"{died} workers died in turn"
     return LostClusterError(
-        f"cluster: {who} over the task {task}, most likely "
-        "for want of memory. 'manifold-observer plan' says what a worker needs; fewer --workers have more each"
+        f"cluster: {who} while running the task {task}, most likely because memory ran out. "
+        "'manifold-observer plan' says how much a worker needs; with fewer --workers each has more"
     )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import resource
 from pathlib import Path
 
 import psutil
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
 
 # A limit of a version 1 group that is none: the largest number of pages.
 _NO_LIMIT = 2**62
@@ -75,6 +79,8 @@ def _droppable(place: Path) -> int:
 
 def _process_limits() -> list[int]:
     """Limits of a process, where there are some."""
+    if resource is None:
+        return []
     soft = [resource.getrlimit(getattr(resource, name))[0] for name in _LIMITS if hasattr(resource, name)]
     return [limit for limit in soft if limit != resource.RLIM_INFINITY]
 

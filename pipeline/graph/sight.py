@@ -1,4 +1,4 @@
-"""Whether all workers see the files of a run; that they see only some is told by nothing that they compute."""
+"""Whether all workers see the files of a run; nothing that they compute would show that one sees only some."""
 
 from __future__ import annotations
 

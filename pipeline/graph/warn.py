@@ -9,13 +9,15 @@ from pathlib import Path
 _OURS = tuple(str(Path(__file__).parents[2] / folder / "_").removesuffix("_") for folder in ("pipeline", "tasks"))
 
 
-def warn(sentence: str) -> None:
+def warn(sentence: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the first line outside this package that led here.
 
     Parameters
     ----------
     sentence
         What was found, and what the user can do.
+    category
+        Class of the warning.
 
     Examples
     --------
@@ -25,7 +27,7 @@ def warn(sentence: str) -> None:
     >>> seen[0].category.__name__
     'UserWarning'
     """
-    warnings.warn(sentence, stacklevel=_levels())
+    warnings.warn(sentence, category, stacklevel=_levels())
 
 
 def _levels() -> int:

@@ -99,7 +99,7 @@ def check_workers(client: Client, address: str) -> None:
         if reason is not None:
             raise LostClusterError(_unfit_sentence(worker, reason))
         if worth is not None:
-            warn(f"cluster: worker {worker} has {worth}. Last digits may depend on who computes.")
+            warn(f"cluster: worker {worker} has {worth}. The last digits may depend on which worker computes them.")
 
 
 async def _watch(client: GuardedClient, address: str) -> None:
@@ -125,8 +125,8 @@ def _unfit(client: GuardedClient, told: Mapping[str, str]) -> None:
 def _unfit_sentence(worker: str, reason: str) -> str:
     """What is wrong with a worker, and what to do."""
     return (
-        f"cluster: workers must run what this process runs; {worker} has {reason}. Install the same there and start "
-        "that worker again; where it is this machine's, give the command again"
+        f"cluster: workers must have the same software as this process; {worker} has {reason}. Install the same there "
+        "and restart that worker; if it runs on this machine, repeat the command"
     )
 
 

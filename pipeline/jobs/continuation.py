@@ -21,7 +21,7 @@ from ..frames.units import UNKNOWN, in_units
 from .manifest import check_whole
 from .run import RunConfig, read_embedding
 from .store import open_group
-from .timeline import Lay, Piece, Place, checked_clock, gaps_of, joined, segments_from, times_of, without_holes
+from .timeline import Lay, Place, Stretch, checked_clock, gaps_of, joined, segments_from, times_of, without_holes
 
 # What every observer needs of an embedding, read once.
 _SMALL = ("lift", "feature_mean", "rate")
@@ -96,23 +96,27 @@ def learnt_from(result: Path, *, clip: bool = False) -> Learnt:
     ValueError, FileNotFoundError
         There is no complete result, or one that does not hold its settings.
     """
-    root = check_whole("extend", result)
+    root = check_whole("continue", result)
     if "settings" not in root:
         raise ValueError(
-            f"extend: {result} must hold its settings; got a demonstration or a result of an earlier version. "
+            f"continue: {result} must hold its settings; got a demonstration or a result of an earlier version. "
             "Make it with: manifold-observer run."
         )
     config = RunConfig.from_json(root["settings"])
     if clip and config.features != "histogram":
-        raise ValueError(f"extend: clip goes with histogram features; got {config.features}. Leave it out.")
+        raise ValueError(f"continue: clip goes with histogram features; got {config.features}. Leave it out.")
     embedding, labels = read_embedding(result), open_group(result, "frames")["frames"]
-    embedding = embedding.assign({name: embedding[name].compute() for name in _SMALL})
+    small = [
+        name for name in embedding.data_vars if name in _SMALL or embedding[name].dims != embedding["reference"].dims
+    ]
+    embedding = embedding.assign({name: embedding[name].compute() for name in small})
     labels = labels.assign_coords(labels.coords.to_dataset().compute().coords)
     carry = open_group(result, "state")["carry"].load()
     sources = list(zip(map(Path, root["source_paths"]), root["source_samples"], strict=True))
     options = _feature_options(config, labels) | ({"outside": "clip"} if clip else {})
     units = None if root.get("source_units", "unknown") in UNKNOWN else str(root["source_units"])
-    numbers = [*(embedding[name] for name in _SMALL), carry]
+    used = [name for name in (*_SMALL, "bank_weights", "principal", "coordinate") if name in embedding]
+    numbers = [*(embedding[name] for name in used), carry]
     mark = hashlib.sha256(root["settings"].encode() + b"".join(x.values.tobytes() for x in numbers)).hexdigest()
     return Learnt(result, config, embedding, carry, labels, sources, options, float(root["end_time"]), units, mark)
 
@@ -181,8 +185,8 @@ def beginning(learnt: Learnt) -> Position:
 
 def laid(
     learnt: Learnt, position: Position, paths: Sequence[Path], notice: Notice | None
-) -> tuple[list[Piece], Position]:
-    """Open the pieces that are not used up and lay them end to end.
+) -> tuple[list[Stretch], Position]:
+    """Open the stretches that are not used up and lay them end to end.
 
     Parameters
     ----------
@@ -195,10 +199,10 @@ def laid(
 
     Returns
     -------
-    The open pieces (none, where one that is needed cannot be opened yet), and the position with them.
+    The open stretches (none, where one that is needed cannot be opened yet), and the position with them.
     """
     _check_names(position, paths)
-    pieces: list[Piece] = []
+    stretches: list[Stretch] = []
     lay, used = position.lay, position.named - len(position.places)
     for number, path in enumerate(paths[used:], used):
         recording = _opened(path, learnt, notice, growing=number == len(paths) - 1)
@@ -208,27 +212,27 @@ def laid(
         if number < position.named:
             place = position.places[number - used]
             _check_length(path, place.samples, recording.sizes["time"], last=number == position.named - 1)
-            piece, lay = lay.again(recording, ticks, place)
+            stretch, lay = lay.again(recording, ticks, place)
         elif number == 0 and path.resolve() == learnt.sources[-1][0]:
-            piece, lay = lay.grown(recording, ticks)
-            position = _after_source(learnt, position, piece)
+            stretch, lay = lay.grown(recording, ticks)
+            position = _after_source(learnt, position, stretch)
         else:
-            piece, lay = lay.place(path, recording, ticks, begins=number == 0)
-        pieces.append(piece)
-    if len(pieces) < len(position.places):
+            stretch, lay = lay.place(path, recording, ticks, begins=number == 0)
+        stretches.append(stretch)
+    if len(stretches) < len(position.places):
         return [], position
-    named = used + len(pieces)
+    named = used + len(stretches)
     if notice is not None:
-        pieces = _without_holes(pieces, min(position.next_sample, position.after), notice)
-    return pieces, replace(position, lay=lay, named=named, names=_names(paths[:named]))
+        stretches = _without_holes(stretches, min(position.next_sample, position.after), notice)
+    return stretches, replace(position, lay=lay, named=named, names=_names(paths[:named]))
 
 
-def _without_holes(pieces: Sequence[Piece], begin: int, notice: Notice) -> list[Piece]:
+def _without_holes(stretches: Sequence[Stretch], begin: int, notice: Notice) -> list[Stretch]:
     """What is NaN does not end a stream that is followed: it is left out, as if the clock had a gap there."""
-    whole = [without_holes(piece, begin) for piece in pieces]
-    for piece in whole:
-        if piece.holes:
-            source, first = piece.recording.attrs["source"], piece.holes[0][0] - piece.place.first
+    whole = [without_holes(stretch, begin) for stretch in stretches]
+    for stretch in whole:
+        if stretch.holes:
+            source, first = stretch.recording.attrs["source"], stretch.holes[0][0] - stretch.place.first
             notice(
                 f"left out: {source} holds NaN or infinite values from sample {first} on; frames begin anew after "
                 "them, in a new segment"
@@ -236,26 +240,26 @@ def _without_holes(pieces: Sequence[Piece], begin: int, notice: Notice) -> list[
     return whole
 
 
-def next_frames(learnt: Learnt, position: Position, pieces: Sequence[Piece], stop: int) -> tuple[Samples, int]:
+def next_frames(learnt: Learnt, position: Position, stretches: Sequence[Stretch], stop: int) -> tuple[Samples, int]:
     """First samples of the new whole frames before ``stop``, and the sample from which they are cut."""
-    begin = min([position.next_sample, *(gap for gap in gaps_of(pieces) if gap >= position.after)])
-    if not pieces or stop <= begin:
+    begin = min([position.next_sample, *(gap for gap in gaps_of(stretches) if gap >= position.after)])
+    if not stretches or stop <= begin:
         return np.zeros(0, np.int64), begin
-    runs = frame_runs(segments_from(pieces, begin, stop), learnt.frame, learnt.hop, len(learnt.channels))
+    runs = frame_runs(segments_from(stretches, begin, stop), learnt.frame, learnt.hop, len(learnt.channels))
     starts = [begin + run.first_sample + learnt.hop * np.arange(run.n_frames) for run in runs]
     return np.concatenate([np.zeros(0, np.int64), *starts]), begin
 
 
 def new_frames(
-    learnt: Learnt, position: Position, pieces: Sequence[Piece], firsts: Samples, begin: int
+    learnt: Learnt, position: Position, stretches: Sequence[Stretch], firsts: Samples, begin: int
 ) -> tuple[xr.DataArray, bool]:
     """The new frames, lazily, with the labels of the result's, and whether they begin a new segment."""
     stop = int(firsts[-1]) + learnt.frame
-    frames = FEATURES[learnt.config.features](joined(pieces, begin, stop, learnt.period), **learnt.options)
-    anew = _begins_segment(learnt, position, pieces, int(firsts[0]))
+    frames = FEATURES[learnt.config.features](joined(stretches, begin, stop, learnt.period), **learnt.options)
+    anew = _begins_segment(learnt, position, stretches, int(firsts[0]))
     labels = {name: values for name, values in learnt.labels.coords.items() if values.dims == ("feature",)}
     segment = frames["segment"] + position.segment + anew
-    time = ("frame", _centres(learnt, pieces, firsts), learnt.labels["time"].attrs)
+    time = ("frame", _centres(learnt, stretches, firsts), learnt.labels["time"].attrs)
     labelled = frames.assign_coords(
         {**labels, "time": time, "segment": ("frame", segment.values, frames["segment"].attrs)}
     )
@@ -263,55 +267,55 @@ def new_frames(
     return labelled.assign_attrs(frame_period=learnt.frame_period), anew
 
 
-def moved(learnt: Learnt, position: Position, pieces: Sequence[Piece], firsts: Samples, segment: int) -> Position:
+def moved(learnt: Learnt, position: Position, stretches: Sequence[Stretch], firsts: Samples, segment: int) -> Position:
     """The position after new frames, the last of them in a segment."""
     next_sample, after = int(firsts[-1]) + learnt.hop, int(firsts[-1]) + learnt.frame
-    needed = [piece.place for piece in pieces[:-1] if piece.stop > min(next_sample, after)]
+    needed = [stretch.place for stretch in stretches[:-1] if stretch.stop > min(next_sample, after)]
     return replace(
         position,
         next_sample=next_sample,
         after=after,
         n_frames=position.n_frames + len(firsts),
         segment=segment,
-        last_time=float(_centres(learnt, pieces, firsts[-1:])[0]),
-        places=[*needed, pieces[-1].place],
+        last_time=float(_centres(learnt, stretches, firsts[-1:])[0]),
+        places=[*needed, stretches[-1].place],
         begun=True,
     )
 
 
-def _centres(learnt: Learnt, pieces: Sequence[Piece], firsts: Samples) -> NDArray[np.float64]:
+def _centres(learnt: Learnt, stretches: Sequence[Stretch], firsts: Samples) -> NDArray[np.float64]:
     """Centres of frames, in stream time."""
-    return (times_of(pieces, firsts) + times_of(pieces, firsts + learnt.frame - 1)) / 2
+    return (times_of(stretches, firsts) + times_of(stretches, firsts + learnt.frame - 1)) / 2
 
 
-def _begins_segment(learnt: Learnt, position: Position, pieces: Sequence[Piece], first: int) -> bool:
+def _begins_segment(learnt: Learnt, position: Position, stretches: Sequence[Stretch], first: int) -> bool:
     """Whether a gap lies between the last frame and the one that begins at a sample."""
-    gaps = [gap for gap in gaps_of(pieces) if position.after <= gap <= first]
-    if position.begun or gaps or not pieces[0].place.told:
+    gaps = [gap for gap in gaps_of(stretches) if position.after <= gap <= first]
+    if position.begun or gaps or not stretches[0].place.told:
         return bool(gaps)
-    pause = float(_centres(learnt, pieces, np.array([first]))[0]) - position.last_time
+    pause = float(_centres(learnt, stretches, np.array([first]))[0]) - position.last_time
     return pause > GAP_PERIODS * learnt.frame_period
 
 
-def _after_source(learnt: Learnt, position: Position, piece: Piece) -> Position:
+def _after_source(learnt: Learnt, position: Position, stretch: Stretch) -> Position:
     """The position in the recording that the result ends with."""
     path, known = learnt.sources[-1]
-    _check_length(path, known, piece.place.samples, last=True)
-    begin = max([0, *(gap for gap in piece.gaps() if gap < known)])
+    _check_length(path, known, stretch.place.samples, last=True)
+    begin = max([0, *(gap for gap in stretch.gaps() if gap < known)])
     n_frames = max(0, (known - begin - learnt.frame) // learnt.hop + 1)
     if not n_frames:  # the last frame lies before the gap
         return replace(position, next_sample=begin, after=begin)
     last = begin + (n_frames - 1) * learnt.hop
-    if abs(float(_centres(learnt, [piece], np.array([last]))[0]) - position.last_time) > learnt.period:
+    if abs(float(_centres(learnt, [stretch], np.array([last]))[0]) - position.last_time) > learnt.period:
         raise ValueError(
-            f"extend: {path} must go on with the samples that {learnt.path} was made from; got another clock. "
+            f"continue: {path} must go on with the samples that {learnt.path} was made from; got another clock. "
             "Name it under another path, to begin at its first sample."
         )
     return replace(position, next_sample=last + learnt.hop, after=last + learnt.frame)
 
 
 def _opened(path: Path, learnt: Learnt, notice: Notice | None, *, growing: bool) -> xr.DataArray | None:
-    """Open a piece as the result's recordings were, in their units; None where it has to be waited for."""
+    """Open a stretch as the result's recordings were, in their units; None where it has to be waited for."""
     try:
         recording = open_recording(path, **learnt.config.open_options, growing=growing)
     except (OSError, ValueError) as error:
@@ -323,22 +327,22 @@ def _opened(path: Path, learnt: Learnt, notice: Notice | None, *, growing: bool)
     channels = [str(c) for c in recording["channel"].values] if known else map(str, range(recording.sizes["channel"]))
     if list(dict.fromkeys(channels)) != learnt.channels:
         raise ValueError(
-            f"extend: recordings must have the channels of the result, {', '.join(learnt.channels)}; got other ones "
+            f"continue: recordings must have the channels of the result, {', '.join(learnt.channels)}; got other ones "
             f"in {path}. Choose a recording of the same sensors."
         )
-    return in_units(recording, learnt.units, "extend")
+    return in_units(recording, learnt.units, "continue")
 
 
 def _check_length(path: Path, known: int, samples: int, *, last: bool) -> None:
     """A recording may grow while it is the last; it never shrinks."""
     if samples < known:
         raise ValueError(
-            f"extend: a recording must not shrink; got {samples} samples in {path}, which had {known}. "
+            f"continue: a recording must not shrink; got {samples} samples in {path}, which had {known}. "
             "Restore it, or begin anew in another folder."
         )
     if samples > known and not last:
         raise ValueError(
-            f"extend: only the last recording may grow; got {samples} samples in {path}, which had {known} when the "
+            f"continue: only the last recording may grow; got {samples} samples in {path}, which had {known} when the "
             "next was used. Restore it, or begin anew in another folder."
         )
 
@@ -347,7 +351,7 @@ def _check_names(position: Position, paths: Sequence[Path]) -> None:
     """The recordings of earlier calls come first, in their order."""
     if position.named > len(paths) or (position.named and _names(paths[: position.named]) != position.names):
         raise ValueError(
-            f"extend: NEW must begin with the {position.named} recordings of the parts before, in their order; got "
+            f"continue: NEW must begin with the {position.named} recordings of the parts before, in their order; got "
             "others. Name all of them from the first on, as in new/*.wav, or begin anew in another folder."
         )
 

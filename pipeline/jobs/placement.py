@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
+from manifold_observer.tasks.atomic import sync
+
 from .manifest import first_foreign
 from .workfolder import work_folders
 
@@ -135,19 +137,6 @@ def sync_tree(folder: Path) -> None:
     # Those that wait at once share one commit of the file system's journal: a tenth of the time.
     with ThreadPoolExecutor(_WAITING_AT_ONCE) as pool:
         list(pool.map(sync, paths))
-
-
-def sync(path: Path) -> None:
-    """Have one file, or the names in a folder, on disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        # Some network file systems have no fsync for folders. A disk that fails says EIO.
-        if error.errno not in _UNSUPPORTED:
-            raise
-    finally:
-        os.close(handle)
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -5,25 +5,48 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import click
 
-# Rough shares of the stages of a run; the bar needs their order of magnitude only.
-_SHARES = {
-    "simulate": 8,
-    "features": 10,
-    "frames": 4,
-    "covariances": 25,
-    "distances": 20,
-    "scale": 3,
-    "kernel": 15,
-    "eigensolve": 25,
-    "lift": 3,
-    "embedding": 2,
-    "observer": 5,
-    "scores": 5,
-}
+
+class Stage(NamedTuple):
+    """A stage as it is reported, and how much of a run it takes."""
+
+    name: str
+    share: float
+    """Rough seconds beside those of the others; the bar needs their order of magnitude only."""
+    skips: frozenset[str] = frozenset()
+    """Stages after it that a run with this one does not have."""
+
+
+_EXACT = frozenset(("near", "covariances", "distances", "scale", "kernel", "eigensolve", "lift"))
+_AFTER = frozenset(("projections", "embedding", "observer", "smoother", "scores"))
+# In the order of a run. A stage that it does not have counts as done when a later one begins. New frames are placed in
+# an embedding in the stages "frames", "covariances", "references" and "extend".
+STAGES = (
+    Stage("references", 10, _EXACT | _AFTER | {"simulate", "features", "frames", "sums", "links", "landmarks"}),
+    Stage("extend", 30, _EXACT | _AFTER | {"simulate", "features", "frames", "sums", "links", "landmarks"}),
+    Stage("simulate", 8),
+    Stage("features", 10),
+    Stage("frames", 4),
+    Stage("sums", 30),
+    Stage("links", 60),
+    Stage("landmarks", 60, _EXACT),
+    Stage("near", 8),
+    Stage("covariances", 25),
+    Stage("distances", 20),
+    Stage("scale", 3),
+    Stage("kernel", 15),
+    Stage("eigensolve", 25),
+    Stage("lift", 3),
+    Stage("projections", 2),
+    Stage("embedding", 2),
+    Stage("observer", 5),
+    Stage("smoother", 5),
+    Stage("scores", 5),
+)
+_PLACES = {stage.name: place for place, stage in enumerate(STAGES)}
 # Passes of an eigensolve, until the first one tells how fast the residual falls.
 _USUAL_PASSES = 5
 _UNITS = 1000
@@ -48,6 +71,8 @@ class Stages:
         self._terminal = terminal if terminal is not None and terminal.isatty() else None
         self._bar: Any = None
         self._within: dict[str, float] = {}
+        # Where each stage begins and ends on the bar, from 0 to 1.
+        self._parts: dict[str, tuple[float, float]] = {}
         self._passes = (0, _USUAL_PASSES)
 
     @contextmanager
@@ -76,7 +101,7 @@ class Stages:
                 self._bar = None
 
     def report(self, stage: str, done: int, total: int) -> None:
-        """Move the bar; a stage that was skipped counts as done when a later one begins.
+        """Move the bar.
 
         A ``"pass"`` over the kernel is a part of the eigensolve, and some panels are a part of the pass.
         """
@@ -86,38 +111,50 @@ class Stages:
         if stage == "pass":
             passes, expected = self._passes
             stage, share = "eigensolve", (passes + share) / max(expected, passes + 1)
+        elif done == 0 and self._within.get(stage, 0.0) >= 1:  # once more, such as a pass over the frames
+            self._parts.pop(stage)
+            self._within.pop(stage)
         self._move(stage, share)
 
     def _move(self, stage: str, within: float) -> None:
         """Show that so much of a stage is done."""
         bar = self._bar
-        if bar is None or stage not in _SHARES:
+        if bar is None or stage not in _PLACES:
             return
-        self._within[stage] = max(self._within.get(stage, 0.0), within)
-        order = list(_SHARES)
-        before = sum(_SHARES[name] for name in order[: order.index(stage)])
-        share = before + _SHARES[stage] * min(self._within[stage], 1.0)
-        position = int(_UNITS * share / sum(_SHARES.values()))
+        begin, end = self._parts.setdefault(stage, self._part(STAGES[_PLACES[stage]]))
+        self._within[stage] = min(max(self._within.get(stage, 0.0), within), 1.0)
+        position = round(_UNITS * (begin + (end - begin) * self._within[stage]))
         bar.label = f"{stage:<12}"
         bar.update(max(position - bar.pos, 0))
 
+    def _part(self, stage: Stage) -> tuple[float, float]:
+        """Where a stage that begins now begins and ends: it shares what is left with those that may follow."""
+        skipped = frozenset().union(stage.skips, *(STAGES[_PLACES[name]].skips for name in self._parts))
+        follow = [
+            later.share
+            for later in STAGES[_PLACES[stage.name] + 1 :]
+            if later.name not in self._parts and later.name not in skipped
+        ]
+        begin = self._bar.pos / _UNITS
+        return begin, begin + (1 - begin) * stage.share / (stage.share + sum(follow))
+
 
 @contextmanager
-def pieces_bar(terminal: TextIO) -> Iterator[Callable[[str, int, int], None]]:
-    """Give a progress that shows a bar over equal pieces of work, with the time that is left, on a terminal.
+def works_bar(terminal: TextIO) -> Iterator[Callable[[str, int, int], None]]:
+    """Give a progress that shows a bar over equal units of work, with the time remaining, on a terminal.
 
-    Pieces that were done before are left out of the time.
+    Units that were done before are left out of the time.
 
     Examples
     --------
     >>> import io
-    >>> with pieces_bar(io.StringIO()) as progress:  # no terminal, nothing is shown
-    ...     progress("pieces", 1, 2)
+    >>> with works_bar(io.StringIO()) as progress:  # no terminal, nothing is shown
+    ...     progress("works", 1, 2)
     """
     if not terminal.isatty():
         yield lambda *_: None
         return
-    with click.progressbar(length=1, label="pieces", file=terminal, show_eta=True, show_pos=True) as bar:
+    with click.progressbar(length=1, label="units", file=terminal, show_eta=True, show_pos=True) as bar:
 
         def progress(_: str, done: int, total: int) -> None:
             if bar.pos == 0 and bar.length == 1:

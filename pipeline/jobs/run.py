@@ -22,8 +22,10 @@ from ..frames.join import join_frames
 from ..frames.recording import clock, open_recording
 from ..frames.units import alike, units_of
 from ..graph.sight import check_files
+from ..observers.bank import learn_bank
 from ..observers.calibrate import calibrate
 from ..observers.config import OPTIMAL_GAINS, USUAL_RATES, ObserverConfig
+from ..observers.coordinates import reads_coordinates
 from ..observers.observe import observe
 from ..observers.smooth import smooth
 from .filling import write_frames
@@ -73,16 +75,22 @@ class RunConfig:
     def smooth_options(self) -> dict[str, Any]:
         """Options of :func:`smooth`: those of the observer, with an optimal gain."""
         options = {name: value for name, value in self.observe_options.items() if name != "gamma"}
-        return options | ({} if options.get("gain") in OPTIMAL_GAINS else {"gain": "kalman"})
+        touched = ObserverConfig(**self.observe_options) != ObserverConfig()
+        return options | ({} if options.get("gain") in OPTIMAL_GAINS or not touched else {"gain": "kalman"})
 
     @property
     def calibrated(self) -> bool:
         """Whether some filter takes its dynamics from the frames."""
         ways = [self.observe_options, *([self.smooth_options] if self.smooth else [])]
         given = [way.get("rates") for way in ways]
-        usual = [USUAL_RATES[way.get("gain", "paper")] for way in ways]
+        usual = [USUAL_RATES[way.get("gain", "auto")] for way in ways]
         named = [own if rates is None else rates for rates, own in zip(given, usual, strict=True)]
         return any(isinstance(rates, str) and rates == "calibrated" for rates in named)
+
+    def reads_coordinates(self, embedding: xr.Dataset) -> bool:
+        """Whether states are read from coordinates, as the options and the embedding have it."""
+        config = ObserverConfig(**self.observe_options)
+        return config.resolved(coordinates=reads_coordinates(embedding)).reading == "coordinates"
 
     def flat(self) -> dict[str, Any]:
         """All settings that were given, in one level, for reports and attributes."""
@@ -178,7 +186,7 @@ def _passes_named(passes: Path) -> Iterator[Path]:
         raise
 
 
-def forecast(recordings: Sequence[Path], config: RunConfig) -> Plan:
+def plan_run(recordings: Sequence[Path], config: RunConfig) -> Plan:
     """Say what the embedding of a run will cost; a few frames are timed.
 
     Parameters
@@ -190,14 +198,14 @@ def forecast(recordings: Sequence[Path], config: RunConfig) -> Plan:
 
     Returns
     -------
-    The forecast.
+    The plan.
 
     Examples
     --------
     >>> import tempfile, numpy as np
     >>> path = Path(tempfile.mkdtemp()) / "walk.npy"
     >>> np.save(path, np.random.default_rng(0).normal(size=(300, 3)).cumsum(axis=0))
-    >>> forecast([path], RunConfig("identity")).n_frames
+    >>> plan_run([path], RunConfig("identity")).n_frames
     300
     """
     check_files(recordings)
@@ -272,6 +280,8 @@ def analyse(
         )
         if config.calibrated:
             embedding = calibrate(embedding, progress=stages.report)
+        if config.reads_coordinates(embedding):
+            embedding = learn_bank(embedding)
         # The frames stand beside the embedding already: it says where, and does not hold them twice.
         light = embedding.drop_vars(["reference", "reference_covariance"], errors="ignore")
         embedding = write_group(folder, "embedding", light.assign_attrs(reference="../frames"))

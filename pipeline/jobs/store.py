@@ -16,9 +16,11 @@ from xarray.backends import BackendArray, BackendEntrypoint, ZarrBackendEntrypoi
 from xarray.core import indexing
 from zarr.codecs import Crc32cCodec, ZstdCodec
 
+from manifold_observer.tasks.atomic import sync
+
 from .manifest import MARK, attributes, first_foreign, seal
-from .placement import check_place, check_replaceable, placed, rename_new, sync, sync_tree
-from .workfolder import Work, holding, is_folder, left_behind, remove, sweep
+from .placement import check_place, check_replaceable, placed, rename_new, sync_tree
+from .workfolder import WorkFolder, holding, is_folder, left_behind, remove, sweep
 
 # Numbers in a chunk of a stored array, about 4 MB: workers read some chunks ahead.
 _CHUNK_NUMBERS = 2**19
@@ -234,7 +236,7 @@ def _rechunked(dataset: xr.Dataset) -> xr.Dataset:
     return dataset
 
 
-def _take_up(work: Work, place: Path) -> None:
+def _take_up(work: WorkFolder, place: Path) -> None:
     """Put in order what runs to this place left behind that were killed or failed: only their passes go on."""
     with left_behind(place.parent, place.name, work) as dead:
         for one in dead:
@@ -245,7 +247,7 @@ def _take_up(work: Work, place: Path) -> None:
                 remove(one)
 
 
-def _put_back(work: Work, place: Path) -> None:
+def _put_back(work: WorkFolder, place: Path) -> None:
     """Put an earlier result back whose replacement had not come to its place."""
     if not is_folder(work.earlier) or (os.path.lexists(place) and not is_folder(work.result)):
         return  # there is none, or its replacement is in its place
@@ -255,7 +257,7 @@ def _put_back(work: Work, place: Path) -> None:
         work.keep()
 
 
-def _appear(work: Work, place: Path, out: Path, overwrite: bool) -> None:
+def _appear(work: WorkFolder, place: Path, out: Path, overwrite: bool) -> None:
     """Put the finished folder in its place; an earlier result goes only after that."""
     work.finish()
     try:
@@ -275,7 +277,7 @@ def _appear(work: Work, place: Path, out: Path, overwrite: bool) -> None:
         shutil.rmtree(done, ignore_errors=True)
 
 
-def _set_aside(work: Work, place: Path, out: Path) -> None:
+def _set_aside(work: WorkFolder, place: Path, out: Path) -> None:
     """Move the earlier result into the work folder, where nobody else adds to it any more."""
     check_replaceable(place, out)
     rename_new(place, work.earlier)

@@ -1,4 +1,4 @@
-"""A stored result goes on over new data, part after part, to the bit as if all had been one long run.
+"""Stored results continued over new data, part after part: bit-identical to one long run.
 
 Throughout: a *stream* is what follows a result; a *part* is what one call adds to it, an ordinary
 complete result with the groups ``/frames`` and ``/state``, whose attributes say where the next begins.
@@ -12,21 +12,29 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import xarray as xr
 
 from ..frames.features import Frame, samples_in
+from ..frames.labels import segment_of
+from ..frames.segments import restarts
+from ..graph.deprecated import renamed
 from ..graph.sight import check_files
-from ..observers.observe import observe
+from ..observers.bank import BRIDGED
+from ..observers.carries import Seam
+from ..observers.config import ObserverConfig
+from ..observers.coordinates import observe_coordinates, reads_coordinates
+from ..observers.observe import checked, scan
 from .continuation import Learnt, Notice, Position, beginning, laid, learnt_from, moved, new_frames, next_frames
 from .manifest import check_whole
 from .placement import check_parent, lies_within
 from .progress import Stages
 from .run import store_frames
 from .store import alone, is_complete, open_group, start, write_group, writing
-from .timeline import Piece
+from .timeline import Stretch
 from .workfolder import is_work_folder, sweep
 
 _PART = re.compile(r"\d{6}\.zarr")
@@ -40,7 +48,7 @@ class Step(NamedTuple):
     total: int
 
 
-def extend_result(
+def continue_run(
     result: Path,
     recordings: Sequence[Path],
     out: Path,
@@ -49,21 +57,21 @@ def extend_result(
     clip: bool = False,
     stages: Stages | None = None,
 ) -> Step:
-    """Go on with a stored result over new recordings, from where the last call stopped; this computes.
+    """Continue a stored result with new recordings, from where the last call stopped; this computes.
 
-    All calls together give the bits of one long run of features and observer (Algorithm 3) over all
-    samples, wherever they are cut. What is added appears whole, as the next part in ``out``, or not at all.
+    The output of all calls together is bit-identical to one long run of features and observer (Algorithm 3),
+    however the data are split. Each call adds at most one part to ``out``, written atomically.
 
     Parameters
     ----------
     result
         As :func:`run` stored it. It is not changed.
     recordings
-        The new recordings, in their order, from the first one on in every call: the pieces of one recording
-        that goes on. Pieces without a clock, or whose clock starts over, follow without a gap; one whose
-        clock says that it begins later begins a new segment. The last one may have grown since the last
-        call. If the first is the recording that the result ends with, its new samples are taken. A
-        pattern such as ``new/*.wav`` stands for the files that it matches, by name.
+        Consecutive recordings of the same sensors, oldest first; every call names all of them. A recording
+        without a clock, or whose clock restarts, follows the one before without a gap; one whose clock shows
+        a gap begins a new segment. The last one may have grown since the last call. If the first is the
+        recording that the result ends with, only its new samples are used. A pattern such as ``new/*.wav``
+        stands for the files that match it, sorted by name.
     out
         Folder of the parts: ``000000.zarr``, ``000001.zarr``, ...
     hold_back
@@ -81,8 +89,8 @@ def extend_result(
     Raises
     ------
     ValueError, OSError
-        A recording does not go on where the last call stopped, or has other channels or another rate; the
-        parts in ``out`` follow another result; another run is writing there.
+        A recording does not continue where the last call stopped, or has other channels or another rate; the
+        parts in ``out`` belong to another result; another run is writing there.
 
     Examples
     --------
@@ -94,9 +102,9 @@ def extend_result(
     ...     np.save(folder / f"{name}.npy", rows)
     >>> _ = run([folder / "a.npy"], folder / "a.zarr", RunConfig("identity", embed_options={"n_modes": 2}))
     >>> new = [folder / "b.npy", folder / "c.npy"]
-    >>> extend_result(folder / "a.zarr", new[:1], folder / "more").added
+    >>> continue_run(folder / "a.zarr", new[:1], folder / "more").added
     30
-    >>> extend_result(folder / "a.zarr", new, folder / "more")[1:]
+    >>> continue_run(folder / "a.zarr", new, folder / "more")[1:]
     (70, 100)
     >>> open_stream(folder / "more").state.sizes
     Frozen({'frame': 100, 'mode': 2})
@@ -106,6 +114,9 @@ def extend_result(
     with alone(out):
         _check_parts(out)
         return _step(learnt, recordings, out, hold_back, stages or Stages(), None)
+
+
+extend_result = renamed(continue_run, "extend_result")
 
 
 def follow(
@@ -120,15 +131,14 @@ def follow(
     wait: Callable[[float], object] = time.sleep,
     notice: Callable[[str], object] = lambda sentence: None,
 ) -> Iterator[Step]:
-    """Go on with a stored result as new data arrive, one part after the other; this computes.
+    """Continue a stored result as new data arrive, one part after the other; this computes.
 
-    A recording that does not exist yet, or cannot be opened yet, is waited for, and those named after it
-    with it.
+    A recording that does not exist or cannot be opened yet is waited for, and so are those named after it.
 
     Parameters
     ----------
     result, recordings, out, hold_back, clip
-        As for :func:`extend_result`. A pattern is looked up again every time.
+        As for :func:`continue_run`. A pattern is looked up again every time.
     interval
         Seconds from one look to the next.
     idle
@@ -146,7 +156,7 @@ def follow(
     Raises
     ------
     ValueError, OSError
-        As for :func:`extend_result`.
+        As for :func:`continue_run`.
 
     Examples
     --------
@@ -185,7 +195,7 @@ def open_stream(out: Path) -> xr.Dataset:
     Parameters
     ----------
     out
-        Folder that :func:`extend_result` or ``manifold-observer extend`` wrote to.
+        Folder that :func:`continue_run` or ``manifold-observer continue`` wrote to.
 
     Returns
     -------
@@ -208,7 +218,7 @@ def open_stream(out: Path) -> xr.Dataset:
     """
     parts = _parts(Path(out))
     if not parts:
-        raise FileNotFoundError(f"open_stream: {out} holds no parts. Give the OUT of manifold-observer extend.")
+        raise FileNotFoundError(f"open_stream: {out} holds no parts. Give the OUT of manifold-observer continue.")
     attrs = [_checked("open_stream", part) for part in parts][-1]
     frames, states = ([open_group(part, group) for part in parts] for group in ("frames", "state"))
     last = states[-1]
@@ -243,48 +253,52 @@ def _step(
     parts = _parts(out)
     position = _position(parts[-1], learnt) if parts else beginning(learnt)
     paths = _matched(recordings, patient=notice is not None)
-    held = samples_in(hold_back, 1 / learnt.period, "extend: hold_back") if hold_back else 0
-    pieces, position = laid(learnt, position, paths, notice)
-    firsts, begin = next_frames(learnt, position, pieces, position.lay.first - held)
+    held = samples_in(hold_back, 1 / learnt.period, "continue: hold_back") if hold_back else 0
+    stretches, position = laid(learnt, position, paths, notice)
+    firsts, begin = next_frames(learnt, position, stretches, position.lay.first - held)
     if not len(firsts):
         return Step(None, 0, position.n_frames)
     part = out / f"{len(parts):06d}.zarr"
     carry = open_group(parts[-1], "state")["carry"].load() if parts else learnt.carry
-    with writing(part, [learnt.path, *paths]) as folder, _counting_from(begin, pieces):
+    with writing(part, [learnt.path, *paths]) as folder, _counting_from(begin, stretches):
         check_files([learnt.path, *paths], folder)
-        frames, anew = new_frames(learnt, position, pieces, firsts, begin)
-        position = moved(learnt, position, pieces, firsts, int(frames["segment"][-1]))
-        start(folder, _origin(learnt, position, pieces))
-        _write(folder, learnt, _told(carry, frames, anew=anew), frames, stages)
+        frames, anew = new_frames(learnt, position, stretches, firsts, begin)
+        last_time = position.last_time
+        position = moved(learnt, position, stretches, firsts, int(frames["segment"][-1]))
+        start(folder, _origin(learnt, position, stretches))
+        _write(folder, learnt, carry, frames, _seam(frames, last_time, anew=anew), stages)
     return Step(part, len(firsts), position.n_frames)
 
 
-def _write(folder: Path, learnt: Learnt, carry: xr.DataArray, frames: xr.DataArray, stages: Stages) -> None:
+def _write(folder: Path, learnt: Learnt, carry: xr.DataArray, frames: xr.DataArray, at: Seam, stages: Stages) -> None:
     """Store frames, observe them, and store the state."""
-    stored = store_frames(folder, frames, stages)
-    options = dict(learnt.config.observe_options)
-    if options.get("initial") == "paper":
-        # New frames have no coordinates to start from; the carry needs none.
-        options["initial"] = "steady"
+    stored = checked(learnt.embedding, store_frames(folder, frames, stages))
+    config = ObserverConfig(**learnt.config.observe_options)
+    if config.resolved(coordinates=reads_coordinates(learnt.embedding)).reading == "coordinates":
+        with stages("observe"):
+            write_group(folder, "state", observe_coordinates(learnt.embedding, stored, carry, at))
+            stages.report("observer", 1, 1)
+        return
+    starts = restarts(segment_of(stored))
+    starts[0] = at.windows
+    # New frames have no coordinates to start from, as initial="paper" would; the carry needs none.
+    config = replace(config, initial="steady").resolved(coordinates=False)
     with stages("observe"):
-        write_group(folder, "state", observe(learnt.embedding, stored, carry=carry, **options))
+        write_group(folder, "state", scan(learnt.embedding, stored, config, starts, carry))
         stages.report("observer", 1, 1)
 
 
-def _told(carry: xr.DataArray, frames: xr.DataArray, *, anew: bool) -> xr.DataArray:
-    """The carry, with a time that tells the observer whether the frames begin a new segment."""
+def _seam(frames: xr.DataArray, last_time: float, *, anew: bool) -> Seam:
+    """How the frames follow the last one before them; both times are those of the stream."""
+    wait = float(frames["time"][0]) - last_time
     period = float(frames.attrs["frame_period"])
-    attrs = {name: value for name, value in carry.attrs.items() if name != "start_time"}
-    attrs |= {name: value for name, value in frames["time"].attrs.items() if name == "start_time"}
-    told = carry.copy()
-    told.attrs = {**attrs, "last_time": float(frames["time"][0]) - (2 if anew else 1) * period, "frame_period": period}
-    return told
+    return Seam(anew, anew and not 0 < wait < (BRIDGED + 1) * period)
 
 
-def _origin(learnt: Learnt, position: Position, pieces: Sequence[Piece]) -> dict[str, Any]:
+def _origin(learnt: Learnt, position: Position, stretches: Sequence[Stretch]) -> dict[str, Any]:
     """Attributes of a part: where it comes from, and where the next begins."""
     return {
-        "sources": [str(piece.recording.attrs["source"]) for piece in pieces],
+        "sources": [str(stretch.recording.attrs["source"]) for stretch in stretches],
         "extends": str(learnt.path.resolve()),
         "extends_fingerprint": learnt.fingerprint,
         "settings": learnt.config.to_json(),
@@ -296,10 +310,10 @@ def _origin(learnt: Learnt, position: Position, pieces: Sequence[Piece]) -> dict
 
 def _position(part: Path, learnt: Learnt) -> Position:
     """Where the last part says that the next begins."""
-    attrs = _checked("extend", part)
+    attrs = _checked("continue", part)
     if attrs.get("extends_fingerprint") != learnt.fingerprint:
         raise ValueError(
-            f"extend: OUT must hold parts that follow {learnt.path}; got {part}, which follows "
+            f"continue: OUT must hold parts that follow {learnt.path}; got {part}, which follows "
             f"{attrs.get('extends', 'no result')}, as it was then. Name that result, or begin anew in another folder."
         )
     return Position.from_json(attrs["position"])
@@ -308,7 +322,7 @@ def _position(part: Path, learnt: Learnt) -> Position:
 def _check_parts(out: Path) -> None:
     """Refuse to add to a stream that is damaged."""
     for part in _parts(out):
-        _checked("extend", part)
+        _checked("continue", part)
 
 
 def _checked(who: str, part: Path) -> dict[str, Any]:
@@ -336,24 +350,24 @@ def _matched(recordings: Sequence[Path], *, patient: bool) -> list[Path]:
         pattern = glob.has_magic(str(path)) and not path.exists()
         found = [Path(name) for name in sorted(glob.glob(str(path)))] if pattern else [path]
         if not found and not patient:
-            raise FileNotFoundError(f"extend: {path} must match a recording; got none. Check the pattern.")
+            raise FileNotFoundError(f"continue: {path} must match a recording; got none. Check the pattern.")
         paths += found
     return paths
 
 
 def _check_out(out: Path, inputs: Sequence[Path]) -> None:
     """Refuse a folder that is not for parts alone."""
-    check_parent("extend", out)
+    check_parent("continue", out)
     for source in inputs:
         if lies_within(out, Path(source)):
             raise ValueError(
-                f"extend: OUT must not be the result or a recording, or lie within; got {out} and {source}."
+                f"continue: OUT must not be the result or a recording, or lie within; got {out} and {source}."
             )
     sweep(out, [Path(source) for source in inputs])
     foreign = os.path.lexists(out) and (not out.is_dir() or any(not _ours(path) for path in out.iterdir()))
     if foreign:
         raise ValueError(
-            f"extend: OUT must be a new folder, or hold nothing but parts; got {out}. Choose another name."
+            f"continue: OUT must be a new folder, or hold nothing but parts; got {out}. Choose another name."
         )
 
 
@@ -363,11 +377,11 @@ def _ours(path: Path) -> bool:
 
 
 @contextmanager
-def _counting_from(begin: int, pieces: Sequence[Piece]) -> Iterator[None]:
+def _counting_from(begin: int, stretches: Sequence[Stretch]) -> Iterator[None]:
     """Errors about samples and frames say from where they count."""
     try:
         yield
     except ValueError as error:
-        piece = next(piece for piece in pieces if begin < piece.stop)
-        where = f"sample {begin - piece.place.first} of {piece.recording.attrs['source']}"
+        stretch = next(stretch for stretch in stretches if begin < stretch.stop)
+        where = f"sample {begin - stretch.place.first} of {stretch.recording.attrs['source']}"
         raise ValueError(f"{error} Samples and frames count from {where}.") from None

@@ -1,7 +1,7 @@
-"""Recordings that go on: pieces laid end to end, with one count of samples and one clock for all.
+"""Recordings that go on: stretches laid end to end, with one count of samples and one clock for all.
 
-Throughout: a *piece* is a recording, a *stream* the pieces one after the other. Samples count from the
-first sample of the first piece. Stream time is in seconds, on the clock of the result that goes on.
+Throughout: a *stretch* is a recording, a *stream* the stretches one after the other. Samples count from the
+first sample of the first stretch. Stream time is in seconds, on the clock of the result that goes on.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ENOUGH_STEPS = 20
 
 
 class Place(NamedTuple):
-    """Where a piece stands in the stream.
+    """Where a stretch stands in the stream.
 
     ``first``: number of its first sample; ``samples``: how many it had; ``shift``: seconds from its own
     clock to stream time; ``counted``: samples that its sample 0 is counted on from; ``told``: whether its
@@ -41,7 +41,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Piece:
+class Stretch:
     """One recording of a stream, open and in its place; ``holes`` are spans of the stream that are left out."""
 
     recording: xr.DataArray
@@ -74,10 +74,10 @@ class Piece:
 
 @dataclass(frozen=True)
 class Lay:
-    """What must be known to lay the next piece.
+    """What must be known to lay the next stretch.
 
     ``period``: seconds between samples; ``end``: stream time of the last sample; ``first``: number of the
-    next; ``shift``: of the last piece; ``anchor``: where its clock began when it last started over;
+    next; ``shift``: of the last stretch; ``anchor``: where its clock began when it last started over;
     ``dated`` and ``dated_shift``: a date-time, and the stream time of it.
     """
 
@@ -89,10 +89,10 @@ class Lay:
     dated: str | None
     dated_shift: float = 0.0
 
-    def place(self, path: object, recording: xr.DataArray, ticks: Clock, *, begins: bool) -> tuple[Piece, Lay]:
-        """Lay a piece after what is there: by its clock where that goes on, else without a gap.
+    def place(self, path: object, recording: xr.DataArray, ticks: Clock, *, begins: bool) -> tuple[Stretch, Lay]:
+        """Lay a stretch after what is there: by its clock where that goes on, else without a gap.
 
-        Before the piece that ``begins`` a stream lie samples of the result that no frame holds: whether
+        Before the stretch that ``begins`` a stream lie samples of the result that no frame holds: whether
         there is a gap is left to the frames.
 
         Raises
@@ -107,27 +107,27 @@ class Lay:
         if own + shift > self.end and not (ticks.counted and apart is None):
             parted = not begins and own + shift - self.end > GAP_PERIODS * self.period
             found = Place(self.first, recording.sizes["time"], shift, 0, told=True, parted=parted)
-            return self._after(Piece(recording, ticks, found), self.anchor, date)
+            return self._after(Stretch(recording, ticks, found), self.anchor, date)
         if apart is not None or (not ticks.counted and own > self.anchor + self.period / 2):
             raise ValueError(
-                f"extend: recordings must follow each other in time; got {path}, which begins at {own + shift:g} s "
+                f"continue: recordings must follow each other in time; got {path}, which begins at {own + shift:g} s "
                 f"where what came before ends at {self.end:g} s. Name them in the order of their clocks."
             )
         place = Place(self.first, recording.sizes["time"], *self._going_on(own, ticks), told=False, parted=False)
-        return self._after(Piece(recording, ticks, place), own, date)
+        return self._after(Stretch(recording, ticks, place), own, date)
 
-    def grown(self, recording: xr.DataArray, ticks: Clock) -> tuple[Piece, Lay]:
+    def grown(self, recording: xr.DataArray, ticks: Clock) -> tuple[Stretch, Lay]:
         """Lay the very recording that the result ends with: its clock stays."""
         place = Place(0, recording.sizes["time"], self.shift, 0, told=True, parted=False)
-        return self._after(Piece(recording, ticks, place), self.anchor, start_time(recording))
+        return self._after(Stretch(recording, ticks, place), self.anchor, start_time(recording))
 
-    def again(self, recording: xr.DataArray, ticks: Clock, place: Place) -> tuple[Piece, Lay]:
-        """Put a piece back where it was; it may have grown."""
-        piece = Piece(recording, ticks, place._replace(samples=recording.sizes["time"]))
-        return self._after(piece, self.anchor, start_time(recording))
+    def again(self, recording: xr.DataArray, ticks: Clock, place: Place) -> tuple[Stretch, Lay]:
+        """Put a stretch back where it was; it may have grown."""
+        stretch = Stretch(recording, ticks, place._replace(samples=recording.sizes["time"]))
+        return self._after(stretch, self.anchor, start_time(recording))
 
     def _going_on(self, own: float, ticks: Clock) -> tuple[float, int]:
-        """Shift and count of a piece that goes on where the last sample ended, one period later."""
+        """Shift and count of a stretch that goes on where the last sample ended, one period later."""
         begins = self.end + self.period
         if not ticks.counted:
             return begins - own, 0
@@ -136,18 +136,18 @@ class Lay:
         # On the grid of sample numbers where it lies on it: the times are then the bits of one long recording.
         return (0.0, count) if abs(own + count * step - begins) < 1e-6 * step else (begins - own, 0)
 
-    def _after(self, piece: Piece, anchor: float, date: str | None) -> tuple[Piece, Lay]:
-        """What there is to know with a piece laid."""
-        begin, end = piece.times(np.array([piece.place.first, piece.stop - 1]))
-        shift = float(begin - piece.ticks.at(np.zeros(1, np.int64))[0])
-        after = replace(self, end=float(end), first=piece.stop, shift=shift, anchor=anchor)
+    def _after(self, stretch: Stretch, anchor: float, date: str | None) -> tuple[Stretch, Lay]:
+        """What there is to know with a stretch laid."""
+        begin, end = stretch.times(np.array([stretch.place.first, stretch.stop - 1]))
+        shift = float(begin - stretch.ticks.at(np.zeros(1, np.int64))[0])
+        after = replace(self, end=float(end), first=stretch.stop, shift=shift, anchor=anchor)
         if date is not None and self.dated is None:
             after = replace(after, dated=date, dated_shift=shift)
-        return piece, after
+        return stretch, after
 
 
 def checked_clock(path: object, recording: xr.DataArray, period: float) -> Clock:
-    """The clock of a piece, whose rate must be that of the result.
+    """The clock of a stretch, whose rate must be that of the result.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def checked_clock(path: object, recording: xr.DataArray, period: float) -> Clock
     found = 1 / ticks.sampling_rate if told else _measured(ticks, recording.sizes["time"], period)
     if abs(found / period - 1) > (_TOLD if told else _MEASURED):
         raise ValueError(
-            f"extend: recordings must have the sampling rate of the result, {1 / period:g} Hz; got "
+            f"continue: recordings must have the sampling rate of the result, {1 / period:g} Hz; got "
             f"{1 / found:g} Hz in {path}. Resample it."
         )
     return ticks
@@ -174,20 +174,20 @@ def _measured(ticks: Clock, n: int, period: float) -> float:
     return float(np.median(within if len(within) else steps))
 
 
-def times_of(pieces: Sequence[Piece], samples: NDArray[np.int64]) -> NDArray[np.float64]:
+def times_of(stretches: Sequence[Stretch], samples: NDArray[np.int64]) -> NDArray[np.float64]:
     """Stream times of samples, which count from the start of the stream, in increasing order."""
-    bounds = np.searchsorted(samples, [piece.place.first for piece in pieces[1:]])
+    bounds = np.searchsorted(samples, [stretch.place.first for stretch in stretches[1:]])
     parts = np.split(samples, bounds)
-    return np.concatenate([piece.times(part) for piece, part in zip(pieces, parts, strict=True)])
+    return np.concatenate([stretch.times(part) for stretch, part in zip(stretches, parts, strict=True)])
 
 
-def without_holes(piece: Piece, begin: int) -> Piece:
-    """The piece with what is NaN or infinite from a sample of the stream on as holes; this reads it.
+def without_holes(stretch: Stretch, begin: int) -> Stretch:
+    """The stretch with what is NaN or infinite from a sample of the stream on as holes; this reads it.
 
     Parameters
     ----------
-    piece
-        One piece.
+    stretch
+        One stretch.
     begin
         Sample of the stream before which all is used already.
 
@@ -195,33 +195,33 @@ def without_holes(piece: Piece, begin: int) -> Piece:
     --------
     >>> values = np.array([[1.0], [np.nan], [np.inf], [2.0]])
     >>> recording = xr.DataArray(values, dims=("time", "channel"))
-    >>> piece = Piece(recording, clock(recording), Place(10, 4, 0.0, 0, told=False, parted=False))
-    >>> without_holes(piece, 0).holes
+    >>> stretch = Stretch(recording, clock(recording), Place(10, 4, 0.0, 0, told=False, parted=False))
+    >>> without_holes(stretch, 0).holes
     ((11, 13),)
     """
-    first = max(begin, piece.place.first)
-    samples = piece.recording.isel(time=slice(first - piece.place.first, None))
+    first = max(begin, stretch.place.first)
+    samples = stretch.recording.isel(time=slice(first - stretch.place.first, None))
     if samples.dtype.kind != "f" or not samples.sizes["time"]:
-        return piece
+        return stretch
     bad = np.asarray(~np.isfinite(samples.data).all(axis=1))
     edges = np.flatnonzero(np.diff(np.concatenate([[False], bad, [False]]))) + first
     starts, stops = edges[::2].tolist(), edges[1::2].tolist()
-    return replace(piece, holes=tuple(zip(starts, stops, strict=True)))
+    return replace(stretch, holes=tuple(zip(starts, stops, strict=True)))
 
 
-def segments_from(pieces: Sequence[Piece], begin: int, stop: int) -> list[Span]:
+def segments_from(stretches: Sequence[Stretch], begin: int, stop: int) -> list[Span]:
     """Spans without a gap from one sample of the stream to another, counted from the first of the two; no holes.
 
     Examples
     --------
     >>> recording = xr.DataArray(np.zeros((4, 1)), dims=("time", "channel"), coords={"segment": ("time", [0, 0, 0, 1])})
-    >>> piece = Piece(recording, clock(recording), Place(10, 4, 0.0, 0, told=False, parted=False))
-    >>> segments_from([piece], 11, 14)
+    >>> stretch = Stretch(recording, clock(recording), Place(10, 4, 0.0, 0, told=False, parted=False))
+    >>> segments_from([stretch], 11, 14)
     [(0, 2), (2, 3)]
     """
-    cuts = sorted({gap - begin for gap in gaps_of(pieces) if begin < gap < stop})
+    cuts = sorted({gap - begin for gap in gaps_of(stretches) if begin < gap < stop})
     spans = list(zip([0, *cuts], [*cuts, stop - begin], strict=True))
-    holes = [hole for piece in pieces for hole in piece.holes]
+    holes = [hole for stretch in stretches for hole in stretch.holes]
     if not holes:
         return spans
     starts, ends = np.array(holes).T
@@ -231,24 +231,24 @@ def segments_from(pieces: Sequence[Piece], begin: int, stop: int) -> list[Span]:
     return [span for span, left_out in zip(spans, inside, strict=True) if not left_out]
 
 
-def gaps_of(pieces: Iterable[Piece]) -> list[int]:
+def gaps_of(stretches: Iterable[Stretch]) -> list[int]:
     """Samples of the stream that begin a new segment, in order."""
-    return [gap for piece in pieces for gap in piece.gaps()]
+    return [gap for stretch in stretches for gap in stretch.gaps()]
 
 
-def joined(pieces: Sequence[Piece], begin: int, stop: int, period: float) -> xr.DataArray:
+def joined(stretches: Sequence[Stretch], begin: int, stop: int, period: float) -> xr.DataArray:
     """The samples of a stream from one to another as one lazy recording without a clock, gaps marked."""
-    spans = segments_from(pieces, begin, stop)
+    spans = segments_from(stretches, begin, stop)
     parts = []
-    for piece in pieces:
-        # Without holes all spans meet: one slice a piece, however many gaps.
-        for start, end in spans if any(each.holes for each in pieces) else [(0, stop - begin)]:
-            a, b = max(begin + start, piece.place.first), min(begin + end, piece.stop)
+    for stretch in stretches:
+        # Without holes all spans meet: one slice a stretch, however many gaps.
+        for start, end in spans if any(each.holes for each in stretches) else [(0, stop - begin)]:
+            a, b = max(begin + start, stretch.place.first), min(begin + end, stretch.stop)
             if a < b:
-                samples = piece.recording.isel(time=slice(a - piece.place.first, b - piece.place.first))
+                samples = stretch.recording.isel(time=slice(a - stretch.place.first, b - stretch.place.first))
                 parts.append((samples if samples.chunks else samples.chunk()).data)
     segment = np.repeat(np.arange(len(spans)), [b - a for a, b in spans])
-    first = pieces[0].recording
+    first = stretches[0].recording
     coords = {"channel": first["channel"]} if "channel" in first.coords else {}
     attrs = {**first.attrs, "sampling_rate": 1 / period}
     return xr.DataArray(

@@ -7,7 +7,6 @@ is on the mark, so that it ends with the process that holds it, however that end
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -23,6 +22,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from .lock import try_lock
+
 _MARK = "mark.json"
 _RUNNING = "running"
 _KEPT = "kept"
@@ -37,7 +38,7 @@ _PATIENCE = 2.0
 
 
 @dataclass(frozen=True)
-class Work:
+class WorkFolder:
     """A work folder that this process holds."""
 
     folder: Path
@@ -90,7 +91,7 @@ class Work:
 
 
 @contextmanager
-def holding(parent: Path, name: str, busy: str) -> Iterator[Work]:
+def holding(parent: Path, name: str, busy: str) -> Iterator[WorkFolder]:
     """Hold a place alone, with a work folder of one's own; what nobody needs of it is removed at the end.
 
     Parameters
@@ -138,9 +139,9 @@ def holding(parent: Path, name: str, busy: str) -> Iterator[Work]:
 
 
 @contextmanager
-def left_behind(parent: Path, name: str, own: Work) -> Iterator[list[Work]]:
-    """Work folders of runs that were killed or failed, newest first, held for the length of a block."""
-    found: list[Work] = []
+def left_behind(parent: Path, name: str, own: WorkFolder) -> Iterator[list[WorkFolder]]:
+    """WorkFolder folders of runs that were killed or failed, newest first, held for the length of a block."""
+    found: list[WorkFolder] = []
     try:
         for path in work_folders(parent, name):
             if path != own.folder and (work := _taken(path)) is not None:
@@ -200,7 +201,7 @@ def is_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
 
 
-def remove(work: Work) -> None:
+def remove(work: WorkFolder) -> None:
     """Remove what is ours in a work folder, and the folder where nothing else lies in it."""
     for name in _OURS:
         path = work.folder / name
@@ -216,7 +217,7 @@ def remove(work: Work) -> None:
             work.folder.rmdir()
 
 
-def _begin(parent: Path, name: str) -> Work:
+def _begin(parent: Path, name: str) -> WorkFolder:
     """Make a work folder that is held from the moment on in which it bears its mark."""
     try:
         for path, its_name in _unmarked(parent, name):
@@ -232,7 +233,7 @@ def _begin(parent: Path, name: str) -> Work:
         ) from None
 
 
-def _made(folder: Path, name: str) -> Work | None:
+def _made(folder: Path, name: str) -> WorkFolder | None:
     """A new work folder; None where the name is taken, or another run has swept it away before it was marked."""
     try:
         folder.mkdir()
@@ -241,11 +242,11 @@ def _made(folder: Path, name: str) -> Work | None:
     handle = None
     try:
         handle = os.open(folder / _MARK, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        _write(handle, _mark(folder, name))
-        if os.path.samestat(os.fstat(handle), os.stat(folder / _MARK)):
-            return Work(folder, handle)
-    except (FileNotFoundError, BlockingIOError):
+        if try_lock(handle):
+            _write(handle, _mark(folder, name))
+            if os.path.samestat(os.fstat(handle), os.stat(folder / _MARK)):
+                return WorkFolder(folder, handle)
+    except FileNotFoundError:
         pass
     except BaseException:
         _unmake(folder)
@@ -279,7 +280,7 @@ def _unmake(folder: Path) -> None:
         folder.rmdir()
 
 
-def _is_alone(work: Work, parent: Path, name: str) -> bool:
+def _is_alone(work: WorkFolder, parent: Path, name: str) -> bool:
     """Whether no other run holds the place; of those that start at once, the one with the smallest name stays.
 
     Safe, because each looks for others only after its own folder can be seen: of any two, the later one sees
@@ -300,26 +301,22 @@ def _lives(path: Path) -> bool:
     if handle is None:
         return False
     try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        return not try_lock(handle, shared=True)
     finally:
         os.close(handle)
-    return False
 
 
-def _taken(path: Path) -> Work | None:
+def _taken(path: Path) -> WorkFolder | None:
     """Hold a work folder that nobody holds; None where somebody does, or has just removed it."""
     handle = _opened(path)
     if handle is None:
         return None
     for _ in range(10):
-        with suppress(BlockingIOError):  # by one who asks whether it lives, for a moment
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if try_lock(handle):
             if (path / _MARK).exists():
-                return Work(path, handle)
+                return WorkFolder(path, handle)
             break
-        time.sleep(0.01)
+        time.sleep(0.01)  # held for a moment by one who asks whether it lives
     os.close(handle)
     return None
 
@@ -329,7 +326,7 @@ def _clear_unmarked(path: Path, name: str) -> None:
     with suppress(OSError):
         if (begun := _taken(path)) is not None:
             whole = _mark(path, name)
-            if os.listdir(path) == [_MARK] and whole.startswith(os.pread(begun.handle, len(whole) + 1, 0)):
+            if os.listdir(path) == [_MARK] and whole.startswith(os.read(begun.handle, len(whole) + 1)):
                 (path / _MARK).unlink()
             os.close(begun.handle)
         path.rmdir()  # which refuses a folder that is not empty
@@ -367,7 +364,7 @@ def _folder_name(name: str, random: str) -> str:
 def _opened(path: Path) -> int | None:
     """Handle of a mark; None where it is gone."""
     try:
-        return os.open(path / _MARK, os.O_RDONLY | os.O_NOFOLLOW)
+        return os.open(path / _MARK, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
     except OSError:
         return None
 

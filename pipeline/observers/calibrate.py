@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from manifold_observer.tasks.observers import dynamics, kalman
 
+from ..frames.conditioning import conditioning_of
 from ..frames.labels import require, segment_of
 from ..frames.variables import annotate
 from ..graph.compute import Progress, silent
@@ -78,7 +79,8 @@ def calibrate(
     known = None if rates is None else given_rates("calibrate", embedding, rates)
     segment = segment_of(embedding)
     step_rates, lift, mean = (embedding[name].values for name in ("rate", "lift", "feature_mean"))
-    (inputs,) = projections(embedding["reference"], mean, np.linalg.pinv(lift), progress=progress)
+    how = conditioning_of(embedding)
+    (inputs,) = projections(embedding["reference"], mean, np.linalg.pinv(lift), conditioning=how, progress=progress)
     found = None
     if known is None:
         found = dynamics.calibrate(inputs, segment, step_rates)
@@ -87,7 +89,7 @@ def calibrate(
         decay, signal = known, dynamics.near_signal(inputs, segment, known)
     noise = dynamics.noise_variances(embedding["feature_variance"].values, lift, signal)
     reading, _ = kalman.weighted_reading(lift, noise)
-    (readings,) = projections(embedding["reference"], mean, reading, progress=progress)
+    (readings,) = projections(embedding["reference"], mean, reading, conditioning=how, progress=progress)
     signal = dynamics.near_signal(readings, segment, decay)
     learnt: dict[str, Any] = {
         "calibrated_rate": ("mode", decay),

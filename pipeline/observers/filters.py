@@ -14,7 +14,7 @@ from manifold_observer.tasks.observers.observer import Filter
 
 from ..frames.labels import frame_period
 from .calibrate import calibrate, given_rates
-from .config import RATES, USUAL_RATES, ObserverConfig
+from .config import ObserverConfig
 from .rates import generator_rates
 
 Floats = NDArray[np.float64]
@@ -39,8 +39,6 @@ def choose_filter(
     embedding: xr.Dataset,
     frames: xr.DataArray,
     config: ObserverConfig,
-    rates: str | NDArray[np.float64] | None,
-    burst_duration: float | None,
 ) -> Chosen:
     """The filter that the options describe; it computes where the embedding has yet to be calibrated.
 
@@ -51,11 +49,7 @@ def choose_filter(
     frames
         Dims ``(frame, feature)``, for their period.
     config
-        Gain and step.
-    rates
-        Name, numbers, or None for those of the gain.
-    burst_duration
-        Seconds, for the rates of the generator.
+        Gain, rates and step.
 
     Returns
     -------
@@ -66,9 +60,7 @@ def choose_filter(
     ValueError
         Bad rates, or an Euler map that does not contract.
     """
-    named = USUAL_RATES[config.gain] if rates is None else rates
-    from_frames = isinstance(named, str) and named == "calibrated"
-    own = None if from_frames else _rates(embedding, frames, named, burst_duration)
+    own = None if config.calibrated else _rates(embedding, frames, config)
     if own is None or config.gain == "kalman":
         embedding = _calibrated(embedding, own)
     decay = embedding["calibrated_rate"].values if own is None else own
@@ -108,19 +100,18 @@ def _diffusion_maps_kalman(embedding: xr.Dataset, poles: Floats, decay: Floats) 
     return Model(poles, np.diag(decay**2), reading, noise)
 
 
-def _rates(embedding: xr.Dataset, frames: xr.DataArray, rates: str | Floats, burst_duration: float | None) -> Floats:
+def _rates(embedding: xr.Dataset, frames: xr.DataArray, config: ObserverConfig) -> Floats:
     """Decay of every mode over one frame."""
+    rates = config.named_rates
     if not isinstance(rates, str):
-        return given_rates("observe", embedding, rates)
+        return given_rates("observe", embedding, np.array(rates))
     if rates == "step":
         return embedding["rate"].values
     if rates == "paper":
         return 2 / float(embedding["epsilon"]) * embedding["rate"].values
-    if rates != "generator":
-        raise ValueError(f"observe: rates must be one of {', '.join(map(repr, RATES))}, or numbers; got {rates!r}.")
-    if burst_duration is None:
+    if config.burst_duration is None:
         raise ValueError("observe: rates='generator' needs burst_duration= in seconds; got None.")
-    return generator_rates(embedding, burst_duration).values * frame_period(frames)
+    return generator_rates(embedding, config.burst_duration).values * frame_period(frames)
 
 
 def _contracting_poles(decay: Floats, gamma: float, config: ObserverConfig) -> Floats:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import dask
@@ -13,17 +12,19 @@ from dask.delayed import Delayed
 from numpy.typing import NDArray
 
 from manifold_observer.tasks.arrays import first_not_finite
+from manifold_observer.tasks.engine.conditioning import Conditioning, conditioned
 from manifold_observer.tasks.observers import observer
 from manifold_observer.tasks.observers.observer import Filter
 
-from ..frames.join import seconds_between
-from ..frames.labels import check_features, frame_labels, frame_period, segment_of
-from ..frames.recording import GAP_PERIODS
+from ..frames.conditioning import conditioning_of
+from ..frames.labels import MAKE_FRAMES, check_features, frame_labels, in_order, segment_of
 from ..frames.segments import restarts
 from ..frames.variables import annotate
 from ..graph.compute import task
 from ..graph.slabs import chunks_of
+from .carries import carry_attrs, joined, seam
 from .config import ObserverConfig
+from .coordinates import observe_coordinates, reads_coordinates
 from .filters import Chosen, choose_filter
 
 Floats = NDArray[np.float64]
@@ -41,7 +42,7 @@ def observe(
     embedding: xr.Dataset,
     frames: xr.DataArray,
     gamma: float = 0.85,
-    gain: str = "paper",
+    gain: str = "auto",
     step: str = "exact",
     rates: str | NDArray[np.float64] | None = None,
     initial: str = "steady",
@@ -49,6 +50,7 @@ def observe(
     *,
     substeps: int | None = None,
     burst_duration: float | None = None,
+    reading: str = "auto",
 ) -> xr.Dataset:
     r"""Run the contracting observer over frames: the embedded ones, or new ones (Algorithm 3).
 
@@ -123,17 +125,48 @@ def observe(
     >>> observe(toy, frames, gamma=0.5, gain="unit").state.values.ravel()
     array([0.  , 0.5 , 0.75])
     """
-    config = ObserverConfig(gamma, gain, step, substeps, initial)
+    config = ObserverConfig(gamma, gain, step, substeps, initial, rates, burst_duration, reading).resolved(
+        coordinates=reads_coordinates(embedding)
+    )
     frames = checked(embedding, frames)
-    chosen = choose_filter(embedding, frames, config, rates, burst_duration)
+    if config.reading == "coordinates":
+        return observe_coordinates(embedding, frames, carry)
+    starts = restarts(segment_of(frames))
+    if carry is not None:
+        starts[0] = seam(carry, frames).windows
+    return scan(embedding, frames, config, starts, carry)
+
+
+def scan(
+    embedding: xr.Dataset,
+    frames: xr.DataArray,
+    config: ObserverConfig,
+    starts: NDArray[np.bool_],
+    carry: xr.DataArray | None,
+) -> xr.Dataset:
+    """Run the observer over frames that start anew where the caller says.
+
+    Parameters
+    ----------
+    embedding, frames, carry
+        As for :func:`observe`.
+    config
+        Which filter.
+    starts
+        True where the recursion starts anew, shape (n,). It starts from the carry where the first is False.
+
+    Returns
+    -------
+    As :func:`observe`.
+    """
+    chosen = choose_filter(embedding, frames, config)
     n_modes = len(chosen.decay)
-    starts = _restarts(frames, carry)
     before = starts_before(embedding, frames, starts, config)
     scanned = scan_chunks(embedding, frames, starts, before, _carry(carry, n_modes), chosen.filter)
     states = joined(scanned.parts, scanned.lengths, n_modes)
     result = label(embedding, frames, states, config, chosen)
     last = da.from_delayed(scanned.last, (n_modes,), dtype=np.float64, meta=np.empty(0))
-    result["carry"] = ("mode", last, _carry_attrs(frames))
+    result["carry"] = ("mode", last, carry_attrs(frames))
     if chosen.steady is not None:
         deviation = np.sqrt(np.diag(chosen.steady.posterior))
         result["state_std"] = (("frame", "mode"), _constant(deviation, states))
@@ -143,30 +176,9 @@ def observe(
 
 def checked(embedding: xr.Dataset, frames: xr.DataArray) -> xr.DataArray:
     """The frames must have the features of the embedding."""
-    if set(frames.dims) != {"frame", "feature"}:
-        raise ValueError(f"observe: frames must have dims (frame, feature); got {frames.dims}.")
+    frames = in_order("observe: frames", frames, ("frame", "feature"), MAKE_FRAMES)
     check_features("observe: frames", embedding, frames)
-    return frames.transpose("frame", "feature")
-
-
-def _restarts(frames: xr.DataArray, carry: xr.DataArray | None) -> NDArray[np.bool_]:
-    """Where the recursion starts anew."""
-    starts = restarts(segment_of(frames))
-    if carry is not None:
-        starts[0] = _gap_after(carry, frames)
-    return starts
-
-
-def _gap_after(carry: xr.DataArray, frames: xr.DataArray) -> bool:
-    """Whether the frames begin later than the carry's next frame.
-
-    A clock that starts over, as that of every sound file does, is taken to go on.
-    """
-    if "last_time" not in carry.attrs or "time" not in frames.coords:
-        return False
-    apart = seconds_between(carry.attrs.get("start_time"), frames["time"].attrs.get("start_time"))
-    wait = float(frames["time"][0]) + (apart or 0.0) - float(carry.attrs["last_time"])
-    return wait > GAP_PERIODS * float(carry.attrs["frame_period"])
+    return frames
 
 
 def starts_before(
@@ -226,14 +238,14 @@ def scan_chunks(
     One delayed array a chunk, and the last state.
     """
     lazy = frames.chunk(feature=-1) if frames.chunks else frames.chunk()
-    mean = embedding["feature_mean"].values
+    mean, conditioning = embedding["feature_mean"].values, conditioning_of(embedding)
     state, parts, lengths = dask.delayed(carry), [], lazy.data.chunks[0]
     first = used = 0
     for block, length in zip(chunks_of(lazy.data), lengths, strict=True):
         anew = starts[first : first + length]
         count = int(anew.sum())
         given = None if before is None else before[used : used + count]
-        drives, steady = task(_drives, block, mean, chosen.drive, chosen.start, anew, first, outputs=2)
+        drives, steady = task(_drives, block, mean, chosen.drive, chosen.start, anew, first, conditioning, outputs=2)
         begin = steady if given is None else given
         scanned, state = task(_scan_block, drives, anew, begin, state, chosen.transition, outputs=2)
         parts.append(scanned)
@@ -242,7 +254,13 @@ def scan_chunks(
 
 
 def _drives(
-    frames: NDArray[Any], mean: Floats, drive: Floats, start: Floats, anew: NDArray[np.bool_], first: int
+    frames: NDArray[Any],
+    mean: Floats,
+    drive: Floats,
+    start: Floats,
+    anew: NDArray[np.bool_],
+    first: int,
+    conditioning: Conditioning | None,
 ) -> tuple[Floats, Floats]:
     """Drives of one chunk, and the states before its segments; frames that are not finite are told."""
     bad = first_not_finite(frames)
@@ -251,7 +269,7 @@ def _drives(
             f"observe: frames must be finite; frame {first + bad} holds NaN or infinity. Leave such "
             "frames out, with a new segment after each hole."
         )
-    values = np.asarray(frames, np.float64)
+    values = conditioned(np.asarray(frames, np.float64), conditioning)
     return observer.project(values, mean, drive), observer.project(values[anew], mean, start)
 
 
@@ -260,17 +278,6 @@ def _scan_block(
 ) -> tuple[Floats, Floats]:
     """One chunk."""
     return observer.scan(drives, anew, before, carry, transition)
-
-
-def joined(parts: Sequence[Delayed], lengths: Sequence[int], n_columns: int) -> da.Array:
-    """Delayed blocks (length, columns) as one Dask array."""
-    meta = np.empty((0, 0))
-    return da.concatenate(
-        [
-            da.from_delayed(part, (length, n_columns), dtype=np.float64, meta=meta)
-            for part, length in zip(parts, lengths, strict=True)
-        ]
-    )
 
 
 def label(
@@ -298,14 +305,6 @@ def label(
     return result.assign_attrs(
         {**config.attrs(), "rates": [float(rate) for rate in chosen.decay], "contraction_factor": chosen.contraction}
     )
-
-
-def _carry_attrs(frames: xr.DataArray) -> dict[str, float | str]:
-    """When the carry was left: what tells a gap before later frames."""
-    if "time" not in frame_labels(frames) or not ("frame_period" in frames.attrs or frames.sizes["frame"] > 1):
-        return {}
-    attrs: dict[str, float | str] = {"last_time": float(frames["time"][-1]), "frame_period": frame_period(frames)}
-    return attrs | {k: v for k, v in frames["time"].attrs.items() if k == "start_time"}
 
 
 def _constant(values: Floats, like: da.Array) -> da.Array:

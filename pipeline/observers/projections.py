@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from manifold_observer.tasks.engine.conditioning import Conditioning, conditioned
 from manifold_observer.tasks.observers import observer
 
 from ..graph.compute import Progress, compute, silent, task
@@ -17,7 +18,13 @@ from ..graph.spans import blocks
 Floats = NDArray[np.float64]
 
 
-def projections(frames: xr.DataArray, mean: Floats, *matrices: Floats, progress: Progress = silent) -> list[Floats]:
+def projections(
+    frames: xr.DataArray,
+    mean: Floats,
+    *matrices: Floats,
+    conditioning: Conditioning | None = None,
+    progress: Progress = silent,
+) -> list[Floats]:
     """Centred frames times each matrix, all blocks together; this computes.
 
     Parameters
@@ -28,6 +35,8 @@ def projections(frames: xr.DataArray, mean: Floats, *matrices: Floats, progress:
         Subtracted first, shape (p,).
     matrices
         Shape (k, p) each.
+    conditioning
+        What features go through first.
     progress
         Where to report.
 
@@ -41,7 +50,7 @@ def projections(frames: xr.DataArray, mean: Floats, *matrices: Floats, progress:
     [array([[0.],
            [4.]])]
     """
-    tasks = [task(_project, block, mean, matrices) for block in frame_blocks(frames)]
+    tasks = [task(_project, block, mean, matrices, conditioning) for block in frame_blocks(frames)]
     parts = compute(tasks, "projections", progress)
     return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
@@ -53,6 +62,9 @@ def frame_blocks(frames: xr.DataArray) -> list[Any]:
     return [rows_of(data, span) for span in blocks(n, max(1, ROWS_BYTES // (8 * p)))]
 
 
-def _project(frames: NDArray[Any], mean: Floats, matrices: tuple[Floats, ...]) -> list[Floats]:
+def _project(
+    frames: NDArray[Any], mean: Floats, matrices: tuple[Floats, ...], conditioning: Conditioning | None
+) -> list[Floats]:
     """One block times each matrix."""
-    return [observer.project(np.asarray(frames, np.float64), mean, matrix) for matrix in matrices]
+    values = conditioned(np.asarray(frames, np.float64), conditioning)
+    return [observer.project(values, mean, matrix) for matrix in matrices]

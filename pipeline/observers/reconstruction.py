@@ -10,16 +10,20 @@ import xarray as xr
 from dask.delayed import Delayed
 from numpy.typing import NDArray
 
+from manifold_observer.tasks.engine.conditioning import Conditioning, conditioned
 from manifold_observer.tasks.observers import innovation as tasks
 from manifold_observer.tasks.observers import observer
 
+from ..frames.conditioning import conditioning_of
 from ..frames.labels import frame_labels, require, segment_of
 from ..frames.segments import restarts
 from ..frames.variables import annotate
 from ..graph.compute import compute, task
 from ..graph.slabs import chunks_of
+from .bank import known_coordinates
+from .carries import joined
 from .config import OPTIMAL_GAINS
-from .observe import checked, joined, observe
+from .observe import checked, observe
 
 Floats = NDArray[np.float64]
 
@@ -50,19 +54,17 @@ def reconstruct(embedding: xr.Dataset, state: xr.DataArray | xr.Dataset) -> xr.D
     >>> reconstruct(toy, xr.DataArray([[0.5]], dims=("frame", "mode"))).values
     array([[11.]])
     """
-    values, gain = _state(embedding, state)
-    if gain == 0:
-        raise ValueError("reconstruct: gamma must be above 0, the state has not seen the frames; got 0.")
-    lift = embedding["lift"].transpose("feature", "mode")
+    values, lift = _state(embedding, state)
+    how = conditioning_of(embedding)
     result = xr.apply_ufunc(
         _reconstruct,
         values,
         input_core_dims=[["mode"]],
         output_core_dims=[["feature"]],
-        kwargs={"lift": lift.values / gain, "mean": embedding["feature_mean"].values},
+        kwargs={"lift": lift, "mean": embedding["feature_mean"].values, "how": how},
         dask="parallelized",
         output_dtypes=[np.float64],
-        dask_gufunc_kwargs={"output_sizes": {"feature": lift.sizes["feature"]}, "allow_rechunk": True},
+        dask_gufunc_kwargs={"output_sizes": {"feature": lift.shape[0]}, "allow_rechunk": True},
     )
     of_features = {name: c for name, c in embedding.coords.items() if c.dims == ("feature",)}
     labelled = result.assign_coords(of_features).to_dataset(name="reconstruction")
@@ -136,7 +138,7 @@ def innovations(
         )
     known = _embedded_level(embedding, frames, state, width)
     parts, sizes, lengths = _predict(embedding, frames, state, carry)
-    size = np.concatenate(compute(sizes, "innovations"))
+    size = np.concatenate(compute(sizes))
     level, due = tasks.compare(size, restarts(segment_of(frames)), width, known)
     innovation = joined(parts, lengths, frames.sizes["feature"])
     result = xr.Dataset(
@@ -160,11 +162,13 @@ def _embedded_level(embedding: xr.Dataset, frames: xr.DataArray, state: xr.Datas
     reference = embedding["reference"].assign_coords(labels).assign_attrs(attrs)
     again = observe(embedding, reference, **_options(state))
     _, sizes, _ = _predict(embedding, reference, again, None)
-    return tasks.usual(np.concatenate(compute(sizes, "innovations")), restarts(segment_of(reference)), width)
+    return tasks.usual(np.concatenate(compute(sizes)), restarts(segment_of(reference)), width)
 
 
 def _options(state: xr.Dataset) -> dict[str, Any]:
     """Options of the observer that made a state."""
+    if state.attrs.get("reading") == "coordinates":
+        return {"reading": "coordinates"}
     kept = {name: state.attrs[name] for name in ("gamma", "gain", "step", "substeps") if name in state.attrs}
     numbers = {name: value for name, value in kept.items() if not (isinstance(value, str) and value == "none")}
     return numbers | {"rates": np.atleast_1d(np.asarray(state.attrs["rates"], np.float64))}
@@ -175,18 +179,18 @@ def _predict(
 ) -> tuple[list[Delayed], list[Delayed], tuple[int, ...]]:
     """Innovations and their sizes, one delayed array a chunk."""
     lazy = frames.chunk(feature=-1) if frames.chunks else frames.chunk()
-    values, gain = _state(embedding, state)
+    values, lift = _state(embedding, state, blind=True)
     lengths = lazy.data.chunks[0]
     states = values.chunk({"frame": lengths, "mode": -1}).data.to_delayed().ravel()
     starts = restarts(segment_of(frames))
     starts[0] = carry is None
     before = dask.delayed(np.zeros((1, values.sizes["mode"])) if carry is None else carry.values[None])
-    factor = _decay(state) / gain if gain else np.zeros(values.sizes["mode"])
-    constants = [embedding[name].values for name in ("lift", "feature_mean", "feature_variance")]
+    factor, how = _decay(state), conditioning_of(embedding)
+    constants = [lift, *(embedding[name].values for name in ("feature_mean", "feature_variance"))]
     parts, sizes, first = [], [], 0
     for block, own, length in zip(chunks_of(lazy.data), states, lengths, strict=True):
         anew = starts[first : first + length]
-        innovation, size = task(_innovation_block, block, own, before, anew, factor, *constants, outputs=2)
+        innovation, size = task(_innovation_block, block, own, before, anew, factor, *constants, how, outputs=2)
         parts.append(innovation)
         sizes.append(size)
         before, first = own, first + length
@@ -202,34 +206,62 @@ def _innovation_block(
     lift: Floats,
     mean: Floats,
     variance: Floats,
+    how: Conditioning | None,
 ) -> tuple[Floats, Floats]:
     """One chunk."""
     predicted = tasks.predicted_states(states, before[-1], anew, factor)
-    found = tasks.innovations(np.asarray(frames, np.float64), predicted, lift, mean)
+    found = tasks.innovations(conditioned(np.asarray(frames, np.float64), how), predicted, lift, mean)
     return found, tasks.sizes(found, variance)
 
 
 def _decay(state: xr.Dataset) -> Floats:
     """What is left of a state after a frame of which nothing is known."""
+    if state.attrs.get("reading") == "coordinates":  # the mixture predicts the next frame already
+        return np.ones(state.sizes["mode"])
     rates = np.atleast_1d(np.asarray(state.attrs["rates"], np.float64))
     return np.exp(-rates) if state.attrs["gain"] in OPTIMAL_GAINS else np.ones(len(rates))
 
 
-def _state(embedding: xr.Dataset, state: xr.DataArray | xr.Dataset) -> tuple[xr.DataArray, float]:
-    """Numbers of a state, and the gain that they carry."""
-    gain = 1.0
-    if isinstance(state, xr.Dataset):
-        if state.attrs.get("gain") == "paper":
-            gain = observer.steady_gain(float(state.attrs["gamma"]))
-        state = state["state"]
-    if set(state.dims) != {"frame", "mode"} or state.sizes["mode"] != embedding.sizes["mode"]:
+def _state(
+    embedding: xr.Dataset, state: xr.DataArray | xr.Dataset, *, blind: bool = False
+) -> tuple[xr.DataArray, Floats]:
+    """Numbers of a state, and the matrix (p, m) that leads from them to centred features.
+
+    A state with gamma=0 has not seen the frames: it is refused, or where it may be ``blind`` leads to 0.
+    """
+    attrs = state.attrs if isinstance(state, xr.Dataset) else {}
+    values = state["state"] if isinstance(state, xr.Dataset) else state
+    n_modes = embedding.sizes["mode"]
+    both = attrs.get("reading") == "coordinates" or values.sizes.get("mode") == _n_readings(embedding)
+    wanted = _n_readings(embedding) if both else n_modes
+    if set(values.dims) != {"frame", "mode"} or values.sizes["mode"] != wanted:
         raise ValueError(
-            f"reconstruct: state must have dims (frame, mode) and the {embedding.sizes['mode']} modes of the "
-            f"embedding; got {dict(state.sizes)}."
+            f"reconstruct: state must have dims (frame, mode) and the {n_modes} modes of the embedding; got "
+            f"{dict(values.sizes)}."
         )
-    return state.transpose("frame", "mode"), gain
+    gain = observer.steady_gain(float(attrs["gamma"])) if attrs.get("gain") == "paper" else 1.0
+    if gain == 0 and not blind:
+        raise ValueError("reconstruct: gamma must be above 0, the state has not seen the frames; got 0.")
+    lift = _reading_lift(embedding) if both else embedding["lift"].transpose("feature", "mode").values
+    return values.transpose("frame", "mode"), lift / gain if gain else np.zeros_like(lift)
 
 
-def _reconstruct(states: Floats, lift: Floats, mean: Floats) -> Floats:
+def _n_readings(embedding: xr.Dataset) -> int:
+    """Columns of a state that is read from coordinates; 0 where there is none."""
+    return embedding.sizes["mode"] + embedding.sizes["component"] if "principal" in embedding else 0
+
+
+def _reading_lift(embedding: xr.Dataset) -> Floats:
+    """Least squares from states to features over the embedded frames: principal components and coordinates overlap."""
+    plain = known_coordinates(embedding)
+    deviation = plain.std(axis=0)
+    deviation = np.where(deviation > 0, deviation, 1.0)
+    covariance = np.cov(plain / deviation, rowvar=False, ddof=0)
+    lifted = np.hstack([embedding["lift"].values, embedding["principal_lift"].values]) / deviation
+    return np.asarray(lifted @ np.linalg.pinv(covariance, rcond=1e-9, hermitian=True))
+
+
+def _reconstruct(states: Floats, lift: Floats, mean: Floats, how: Conditioning | None) -> Floats:
     """One chunk; other dimensions do not come here."""
-    return observer.reconstruct(states, lift, mean)
+    features = observer.reconstruct(states, lift, mean)
+    return features if how is None else how.backward(features)

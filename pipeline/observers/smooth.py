@@ -16,9 +16,11 @@ from ..frames.labels import segment_of
 from ..frames.segments import restarts, segment_spans
 from ..frames.variables import annotate
 from ..graph.compute import task
+from .carries import joined
 from .config import ObserverConfig
+from .coordinates import reads_coordinates, smooth_coordinates
 from .filters import choose_filter
-from .observe import Scanned, checked, joined, label, scan_chunks, starts_before
+from .observe import Scanned, checked, label, scan_chunks, starts_before
 
 Floats = NDArray[np.float64]
 
@@ -26,13 +28,14 @@ Floats = NDArray[np.float64]
 def smooth(
     embedding: xr.Dataset,
     frames: xr.DataArray,
-    gain: str = "kalman",
+    gain: str = "auto",
     step: str = "exact",
     rates: str | NDArray[np.float64] | None = None,
     initial: str = "steady",
     *,
     substeps: int | None = None,
     burst_duration: float | None = None,
+    reading: str = "auto",
 ) -> xr.Dataset:
     r"""Estimate every state from all frames, those after it included: for recordings that have ended.
 
@@ -84,11 +87,21 @@ def smooth(
     >>> bool(np.allclose(result.state[199], result.state[201])), bool(result.state_std[200] < result.state_std[-1])
     (True, True)
     """
-    config = ObserverConfig(gain=gain, step=step, substeps=substeps, initial=initial)
+    config = ObserverConfig(
+        gain=gain,
+        step=step,
+        rates=rates,
+        initial=initial,
+        substeps=substeps,
+        burst_duration=burst_duration,
+        reading=reading,
+    ).resolved(coordinates=reads_coordinates(embedding), usual_gain="kalman")
     frames = checked(embedding, frames)
+    if config.reading == "coordinates":
+        return smooth_coordinates(embedding, frames)
     if not config.optimal:
         raise ValueError(f"smooth: gain must be 'kalman' or 'dmk'; got {gain!r}.")
-    chosen = choose_filter(embedding, frames, config, rates, burst_duration)
+    chosen = choose_filter(embedding, frames, config)
     if chosen.model is None or chosen.steady is None:
         raise AssertionError(f"an optimal gain without a model: {config}")
     segment, n_modes = segment_of(frames), len(chosen.decay)

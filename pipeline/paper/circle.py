@@ -27,7 +27,7 @@ from manifold_observer.tasks.comparison.bias import relative_bias, worst_error
 from ..embedding.embed import embed
 from ..observers.rates import generator_rates
 from .demo import circle_frames
-from .experiment import Claim, Experiment, Piece, join_realisations
+from .experiment import Claim, Experiment, Work, join_realisations
 from .pictures import COLOURS, MARKERS, grid, label, legend_below, new_figure
 
 if TYPE_CHECKING:
@@ -125,8 +125,8 @@ def _rates(seen: _Seen, epsilon_factor: float, alpha: float) -> Floats:
     return generator_rates(embedding, seen.duration).values
 
 
-def _pieces(quick: bool) -> list[Piece]:
-    return [Piece(f"seed{seed:02d}", circle_realisation, {"seed": seed}) for seed in range(1, 6 if quick else 51)]
+def _works(quick: bool) -> list[Work]:
+    return [Work(f"seed{seed:02d}", circle_realisation, {"seed": seed}) for seed in range(1, 6 if quick else 51)]
 
 
 # ------------------------------------------------------------------------------------------------- pictures
@@ -290,4 +290,4 @@ def _noise(joined: xr.Dataset) -> list[Claim]:
     ]
 
 
-CIRCLE = Experiment(_pieces, join_realisations, _draw, _judge)
+CIRCLE = Experiment(_works, join_realisations, _draw, _judge)

@@ -205,7 +205,12 @@ DEMOS = {
         write_sphere,
         sphere_frames,
         sphere_truth,
-        RunConfig("histogram", {"frame": _SPHERE_FRAME}, embed_options={"n_modes": 4}, observe_options={"gamma": 0.85}),
+        RunConfig(
+            "histogram",
+            {"frame": _SPHERE_FRAME},
+            embed_options={"preset": "paper", "n_modes": 4},
+            observe_options={"gamma": 0.85},
+        ),
         optimal=True,
     ),
     "circle": Demo(
@@ -214,7 +219,7 @@ DEMOS = {
         _circle_truth,
         RunConfig(
             "identity",
-            embed_options={"n_modes": 4, "rank": 1, "epsilon_factor": 0.16},
+            embed_options={"preset": "paper", "n_modes": 4, "rank": 1, "epsilon_factor": 0.16},
             observe_options={"gamma": 0.85},
         ),
     ),
@@ -222,6 +227,11 @@ DEMOS = {
         write_melody,
         _melody_frames,
         _melody_truth,
-        RunConfig("stft", {"frame": _MELODY_FRAME}, embed_options={"n_modes": 4}, observe_options={"gamma": 0.1}),
+        RunConfig(
+            "stft",
+            {"frame": _MELODY_FRAME},
+            embed_options={"preset": "paper", "n_modes": 4},
+            observe_options={"gamma": 0.1},
+        ),
     ),
 }

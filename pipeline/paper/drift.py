@@ -18,7 +18,7 @@ from ..embedding.embed import embed
 from ..observers.calibrate import calibrate
 from ..observers.observe import observe
 from ..observers.smooth import smooth
-from .experiment import Claim, Experiment, Piece
+from .experiment import Claim, Experiment, Work
 from .pictures import COLOURS, MARKERS, grid, label, legend_below, new_figure
 from .sphere import ANGLES, GAMMA, N_MODES, SAMPLES, simulate
 
@@ -47,7 +47,7 @@ _CLOSE = 0.01
 def drift_realisation(seed: int, drift_rate: float, n_samples: int = SAMPLES) -> xr.Dataset:
     """Scores of all estimates of one recording, of TICA where deeptime is there, and of a null without time."""
     frames, truth = simulate(seed, drift_rate, n_samples)
-    embedding = calibrate(embed(frames, n_modes=N_MODES))
+    embedding = calibrate(embed(frames, n_modes=N_MODES, preset="paper"))
     estimates: dict[str, xr.DataArray] = {
         "observer": observe(embedding, frames, GAMMA)["state"],
         **baselines(embedding, frames, GAMMA, widths=_WIDTHS),
@@ -76,7 +76,7 @@ def _without_time(frames: xr.DataArray, seed: int) -> xr.DataArray:
     """The observer over the same frames in random order, put back in their order: it must lose."""
     order = np.random.default_rng(seed).permutation(frames.sizes["frame"])
     mixed = xr.DataArray(frames.values[order], dims=("frame", "feature"))
-    state = observe(embed(mixed, n_modes=N_MODES), mixed, GAMMA)["state"]
+    state = observe(embed(mixed, n_modes=N_MODES, preset="paper"), mixed, GAMMA)["state"]
     return state[np.argsort(order)]
 
 
@@ -89,10 +89,10 @@ def _tica(frames: xr.DataArray) -> xr.DataArray:
     return xr.DataArray(np.asarray(model.transform(values), np.float64), dims=("frame", "mode"))
 
 
-def _pieces(quick: bool) -> list[Piece]:
+def _works(quick: bool) -> list[Work]:
     rates, seeds = (_RATES[::4], range(1, 6)) if quick else (_RATES, range(1, 51))
     return [
-        Piece(f"c{rate}-seed{seed:02d}", drift_realisation, {"seed": seed, "drift_rate": rate})
+        Work(f"c{rate}-seed{seed:02d}", drift_realisation, {"seed": seed, "drift_rate": rate})
         for rate in rates
         for seed in seeds
     ]
@@ -256,4 +256,4 @@ def _beyond_the_paper(joined: xr.Dataset) -> list[Claim]:
     return claims
 
 
-DRIFT = Experiment(_pieces, _join, _draw, _judge)
+DRIFT = Experiment(_works, _join, _draw, _judge)

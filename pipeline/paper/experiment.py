@@ -1,7 +1,7 @@
-"""The paper's experiments as independent pieces of work: run, kept, put together, drawn and judged.
+"""The paper's experiments as independent units of work: run, kept, put together, drawn and judged.
 
-An *experiment* is a list of *pieces* (a realisation each, one task), a way to join what they gave, pictures of it, and
-*claims* of the paper with what was measured. Finished pieces stay on disk, so that a run that was stopped resumes.
+An *experiment* is a list of *works* (a realisation each, one task), a way to join what they gave, pictures of it, and
+*claims* of the paper with what was measured. Finished works stay on disk, so that a run that was stopped resumes.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from ..graph.compute import Progress, as_done, one_blas_thread, silent, task
 from ..graph.warn import warn
 from ..jobs.placement import check_parent
 from ..jobs.store import alone
-from . import piecefile
-from .piecefile import DamagedError
+from . import sealed
+from .sealed import DamagedError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,8 +40,8 @@ _ENDINGS = (".nc", ".png", "claims.json", "claims.md")
 
 
 @dataclass(frozen=True)
-class Piece:
-    """One independent piece of work: ``function(**settings)`` gives a Dataset of numbers, within one task."""
+class Work:
+    """One independent unit of work: ``function(**settings)`` gives a Dataset of numbers, within one task."""
 
     name: str
     function: Callable[..., xr.Dataset]
@@ -67,12 +67,12 @@ class Claim:
 
 @dataclass(frozen=True)
 class Experiment:
-    """How one experiment is cut into pieces, put together, drawn and judged.
+    """How one experiment is cut into works, put together, drawn and judged.
 
-    ``pieces(quick)``; ``join`` the pieces' Datasets by name into one; ``draw`` it into pictures by name; ``judge`` it.
+    ``works(quick)``; ``join`` the works' Datasets by name into one; ``draw`` it into pictures by name; ``judge`` it.
     """
 
-    pieces: Callable[[bool], list[Piece]]
+    works: Callable[[bool], list[Work]]
     join: Callable[[dict[str, xr.Dataset]], xr.Dataset]
     draw: Callable[[xr.Dataset], dict[str, Figure]]
     judge: Callable[[xr.Dataset], list[Claim]]
@@ -89,11 +89,11 @@ def reproduce(
         By name.
     out
         Folder to write to: ``NAME.nc`` and ``NAME-PICTURE.png`` of every experiment, ``claims.md`` and
-        ``claims.json``, and the finished pieces. The same call resumes where an earlier one was stopped.
+        ``claims.json``, and the finished works. The same call resumes where an earlier one was stopped.
     quick
         Few realisations, to see whether everything works.
     progress
-        Called with ("pieces", done, in all), over all experiments.
+        Called with ("works", done, in all), over all experiments.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def reproduce(
     >>> def draw_nothing(joined):
     ...     return {}
     >>> toy = Experiment(
-    ...     lambda quick: [Piece("one", xr.Dataset, {"attrs": {"x": 2.0}})],
+    ...     lambda quick: [Work("one", xr.Dataset, {"attrs": {"x": 2.0}})],
     ...     lambda parts: parts["one"], draw_nothing,
     ...     lambda joined: [Claim("1", "x is 2", str(joined.x), bool(joined.x == 2))],
     ... )
@@ -120,13 +120,13 @@ def reproduce(
     True
     """
     with _folder(out):
-        chosen = {name: experiment.pieces(quick) for name, experiment in experiments.items()}
-        _run_pieces(chosen, out, progress)
+        chosen = {name: experiment.works(quick) for name, experiment in experiments.items()}
+        _run_works(chosen, out, progress)
         claims = {}
         for name, experiment in experiments.items():
-            joined = experiment.join({piece.name: _read(_place(out, name, piece)) for piece in chosen[name]})
+            joined = experiment.join({work.name: _read(_place(out, name, work)) for work in chosen[name]})
             with _resumable(out):
-                piecefile.write(joined, out / f"{name}.nc")
+                sealed.write(joined, out / f"{name}.nc")
             for picture, figure in experiment.draw(joined).items():
                 _save(figure, out / f"{name}-{picture}.png")
             claims[name] = experiment.judge(joined)
@@ -153,40 +153,40 @@ def claims_table(claims: Mapping[str, Sequence[Claim]]) -> str:
 
 
 def join_realisations(parts: dict[str, xr.Dataset]) -> xr.Dataset:
-    """All pieces along the dimension ``realisation``: the join of experiments whose pieces are that."""
+    """All works along the dimension ``realisation``: the join of experiments whose works are that."""
     return xr.concat(list(parts.values()), "realisation")
 
 
-def _run_pieces(chosen: Mapping[str, list[Piece]], out: Path, progress: Progress) -> None:
+def _run_works(chosen: Mapping[str, list[Work]], out: Path, progress: Progress) -> None:
     """Compute what is not there yet, each written as soon as it is done."""
     _make_folders(out, chosen)
-    everything = [(_place(out, name, piece), piece) for name, pieces in chosen.items() for piece in pieces]
-    waiting = [(place, piece) for place, piece in everything if not _is_done(place, piece)]
+    everything = [(_place(out, name, work), work) for name, works in chosen.items() for work in works]
+    waiting = [(place, work) for place, work in everything if not _is_done(place, work)]
     done = len(everything) - len(waiting)
-    progress("pieces", done, len(everything))
-    items: list[Delayed] = [task(_compute, piece.function, dict(piece.settings)) for _, piece in waiting]
+    progress("works", done, len(everything))
+    items: list[Delayed] = [task(_compute, work.function, dict(work.settings)) for _, work in waiting]
     for number, result in as_done(items):
-        place, piece = waiting[number]
+        place, work = waiting[number]
         with _resumable(out):
-            piecefile.write(result.assign_attrs(fingerprint=piece.fingerprint), place)
+            sealed.write(result.assign_attrs(fingerprint=work.fingerprint), place)
         done += 1
-        progress("pieces", done, len(everything))
+        progress("works", done, len(everything))
 
 
 def _compute(function: Callable[..., xr.Dataset], settings: dict[str, Any]) -> xr.Dataset:
-    """One piece, whole within its task: there are enough of them to keep all workers busy."""
+    """One work, whole within its task: there are enough of them to keep all workers busy."""
     with one_blas_thread(), dask.config.set(scheduler="synchronous"):
         return function(**settings).load()
 
 
-def _place(out: Path, name: str, piece: Piece) -> Path:
-    """Where the numbers of a piece lie."""
-    return out / "pieces" / name / f"{piece.name}.nc"
+def _place(out: Path, name: str, work: Work) -> Path:
+    """Where the numbers of a work lie."""
+    return out / "works" / name / f"{work.name}.nc"
 
 
 def _make_folders(out: Path, names: Iterable[str]) -> None:
-    """Folders for the pieces, within ``out`` itself; what a killed run had begun to write is removed."""
-    for folder in (out / "pieces", *(out / "pieces" / name for name in names)):
+    """Folders for the works, within ``out`` itself; what a killed run had begun to write is removed."""
+    for folder in (out / "works", *(out / "works" / name for name in names)):
         if folder.is_symlink():
             raise ValueError(f"reproduce: {folder} must be a folder itself; got a symbolic link. Remove the link.")
         with _resumable(out):
@@ -194,21 +194,21 @@ def _make_folders(out: Path, names: Iterable[str]) -> None:
         remove_files(folder, lambda name: is_partial(name, lambda final: final.endswith(".nc")))
 
 
-def _is_done(place: Path, piece: Piece) -> bool:
+def _is_done(place: Path, work: Work) -> bool:
     """Whether the numbers are there, and are those of these settings."""
     if not os.path.lexists(place):
         return False
     try:
-        return bool(piecefile.read(place).attrs.get("fingerprint") == piece.fingerprint)
+        return bool(sealed.read(place).attrs.get("fingerprint") == work.fingerprint)
     except DamagedError as error:
         warn(f"reproduce: {place} cannot be used: {error}; it is computed again.")
         return False
 
 
 def _read(place: Path) -> xr.Dataset:
-    """The numbers of a piece that has been computed."""
+    """The numbers of a work that has been computed."""
     try:
-        return piecefile.read(place)
+        return sealed.read(place)
     except DamagedError as error:
         raise ValueError(f"reproduce: {place} cannot be used: {error}. The same command computes it again.") from None
 

@@ -26,7 +26,7 @@ from ..embedding.embed import embed
 from ..frames.features import stft
 from ..frames.recording import open_recording
 from ..observers.observe import observe
-from .experiment import Claim, Experiment, Piece
+from .experiment import Claim, Experiment, Work
 from .music_pictures import draw
 
 FRAME, GAMMA, N_MODES = "23ms", 0.1, 4
@@ -49,17 +49,15 @@ _N_REALISATIONS = 5
 _HIGHEST, _FLOOR, _COLUMNS = 6_000.0, -80.0, 700
 
 
-def pieces(quick: bool) -> list[Piece]:
+def works(quick: bool) -> list[Work]:
     """Realisations of the solo and of the duet, sampled where that is possible, and recordings where there are any."""
     sound = "sampled" if has_sampler() else "additive"
     size = {"n_phrases": 4, "n_rapid": 16} if quick else {"n_phrases": 8, "n_rapid": 32}
     n_phrases = 6 if quick else 12
     seeds = range(1 if quick else _N_REALISATIONS)
-    solos = [Piece(f"solo-{seed}", solo_piece, {"seed": seed, "sound": sound, **size}) for seed in seeds]
-    duets = [
-        Piece(f"duet-{seed}", duet_piece, {"seed": seed, "sound": sound, "n_phrases": n_phrases}) for seed in seeds
-    ]
-    return [*solos, *duets, *_recorded_pieces(os.environ.get(RECORDINGS))]
+    solos = [Work(f"solo-{seed}", solo_piece, {"seed": seed, "sound": sound, **size}) for seed in seeds]
+    duets = [Work(f"duet-{seed}", duet_piece, {"seed": seed, "sound": sound, "n_phrases": n_phrases}) for seed in seeds]
+    return [*solos, *duets, *_recorded_works(os.environ.get(RECORDINGS))]
 
 
 def solo_piece(seed: int, n_phrases: int, n_rapid: int, sound: str) -> xr.Dataset:
@@ -95,7 +93,7 @@ def analyse_music(music: xr.Dataset) -> xr.Dataset:
     and the spectrogram, reduced for pictures; the scores of every estimate.
     """
     frames = stft(music["recording"].chunk(), frame=FRAME).compute()
-    embedding = embed(frames, n_modes=N_MODES)
+    embedding = embed(frames, n_modes=N_MODES, preset="paper")
     others = baselines(embedding, frames, GAMMA, widths=())
     estimates = {"observer": observe(embedding, frames, GAMMA)["state"].transpose("frame", "mode"), **others}
     labels = frame_labels(music, frames["time"].values)
@@ -179,13 +177,13 @@ def judge(joined: xr.Dataset) -> list[Claim]:
     return claims
 
 
-MUSIC = Experiment(pieces, join, draw, judge)
+MUSIC = Experiment(works, join, draw, judge)
 
 
-def _recorded_pieces(folder: str | None) -> list[Piece]:
+def _recorded_works(folder: str | None) -> list[Work]:
     """The recordings in a folder that have their notes beside them."""
     found = sorted(Path(folder).rglob("*.wav")) if folder else []
-    return [Piece(path.stem, recorded_piece, {"path": str(path)}) for path in found if _notes_beside(path).is_file()]
+    return [Work(path.stem, recorded_piece, {"path": str(path)}) for path in found if _notes_beside(path).is_file()]
 
 
 def _notes_beside(path: Path) -> Path:

@@ -19,7 +19,7 @@ from ..embedding.embed import embed
 from ..embedding.extend import extend
 from ..observers.observe import observe
 from .demo import sphere_frames, sphere_truth
-from .experiment import Claim, Experiment, Piece, join_realisations
+from .experiment import Claim, Experiment, Work, join_realisations
 from .pictures import COLOURS, grid, label, legend_below, new_figure
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ def set_up_path(drift_rate: float, seed: int) -> xr.Dataset:
     )
 
 
-def _set_up_pieces(quick: bool) -> list[Piece]:
-    return [Piece(f"c{rate}", set_up_path, {"drift_rate": rate, "seed": 1}) for rate in _RATES]
+def _set_up_works(quick: bool) -> list[Work]:
+    return [Work(f"c{rate}", set_up_path, {"drift_rate": rate, "seed": 1}) for rate in _RATES]
 
 
 def _join_set_up(parts: dict[str, xr.Dataset]) -> xr.Dataset:
@@ -134,7 +134,7 @@ def _judge_set_up(joined: xr.Dataset) -> list[Claim]:
     ]
 
 
-SET_UP = Experiment(_set_up_pieces, _join_set_up, _draw_set_up, _judge_set_up)
+SET_UP = Experiment(_set_up_works, _join_set_up, _draw_set_up, _judge_set_up)
 
 
 # --------------------------------------------------------------------------------------------------- sphere
@@ -143,7 +143,7 @@ SET_UP = Experiment(_set_up_pieces, _join_set_up, _draw_set_up, _judge_set_up)
 def sphere_realisation(seed: int, drift_rate: float, n_samples: int = SAMPLES) -> xr.Dataset:
     """Observer and diffusion maps of one recording: coordinates, read-outs, scores."""
     frames, truth = simulate(seed, drift_rate, n_samples)
-    embedding = embed(frames, n_modes=N_MODES)
+    embedding = embed(frames, n_modes=N_MODES, preset="paper")
     estimates = {"observer": observe(embedding, frames, GAMMA)["state"], "diffusion_maps": embedding["coordinate"]}
     return _read(estimates, truth)
 
@@ -171,9 +171,9 @@ def _read(estimates: dict[str, xr.DataArray], truth: xr.DataArray) -> xr.Dataset
     )
 
 
-def _sphere_pieces(quick: bool) -> list[Piece]:
+def _sphere_works(quick: bool) -> list[Work]:
     seeds = range(1, 4 if quick else 11)
-    return [Piece(f"seed{seed:02d}", sphere_realisation, {"seed": seed, "drift_rate": _RATES[1]}) for seed in seeds]
+    return [Work(f"seed{seed:02d}", sphere_realisation, {"seed": seed, "drift_rate": _RATES[1]}) for seed in seeds]
 
 
 def _draw_sphere_figures(joined: xr.Dataset) -> dict[str, Figure]:
@@ -252,7 +252,7 @@ def _judge_sphere(joined: xr.Dataset) -> list[Claim]:
     return claims
 
 
-SPHERE = Experiment(_sphere_pieces, join_realisations, _draw_sphere_figures, _judge_sphere)
+SPHERE = Experiment(_sphere_works, join_realisations, _draw_sphere_figures, _judge_sphere)
 
 
 # ------------------------------------------------------------------------------------------------ extension
@@ -261,7 +261,7 @@ SPHERE = Experiment(_sphere_pieces, join_realisations, _draw_sphere_figures, _ju
 def extension_realisation(seed: int, drift_rate: float, n_samples: int = SAMPLES, learnt: int = _LEARNT) -> xr.Dataset:
     """Frames after the learnt ones, by the observer and by both extensions of diffusion maps."""
     frames, truth = simulate(seed, drift_rate, n_samples)
-    embedding = embed(frames[:learnt], n_modes=N_MODES)
+    embedding = embed(frames[:learnt], n_modes=N_MODES, preset="paper")
     new = frames[learnt:]
     carry = observe(embedding, frames[:learnt], GAMMA)["carry"]
     estimates = {"observer": observe(embedding, new, GAMMA, carry=carry)["state"]}
@@ -272,9 +272,9 @@ def extension_realisation(seed: int, drift_rate: float, n_samples: int = SAMPLES
     return _read(estimates, truth[learnt:])
 
 
-def _extension_pieces(quick: bool) -> list[Piece]:
+def _extension_works(quick: bool) -> list[Work]:
     seeds = range(1, 4 if quick else 11)
-    return [Piece(f"seed{seed:02d}", extension_realisation, {"seed": seed, "drift_rate": _RATES[1]}) for seed in seeds]
+    return [Work(f"seed{seed:02d}", extension_realisation, {"seed": seed, "drift_rate": _RATES[1]}) for seed in seeds]
 
 
 def _draw_extension(joined: xr.Dataset) -> dict[str, Figure]:
@@ -298,4 +298,4 @@ def _judge_extension(joined: xr.Dataset) -> list[Claim]:
     return claims
 
 
-EXTENSION = Experiment(_extension_pieces, join_realisations, _draw_extension, _judge_extension)
+EXTENSION = Experiment(_extension_works, join_realisations, _draw_extension, _judge_extension)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from manifold_observer.tasks.arrays import Floats, digest
+from manifold_observer.tasks.engine.conditioning import Conditioning
 
 # Widest features of which the scatter is kept.
 _MAX_SCATTER = 256
@@ -40,15 +41,21 @@ class Axes(NamedTuple):
     """Where distances are taken: frames less their mean (p,), in the basis (p, r) of what they span, if known.
 
     Features that are constant, or tied to others as the cells of a histogram are, make the frames span
-    less than all p directions. Distances in the span are the same, and cheaper.
+    less than all p directions. Distances in the span are the same, and cheaper. Conditioned features are turned to
+    their leading axes; the mean is then that of conditioned features.
     """
 
     mean: Floats
     basis: Floats | None
+    conditioning: Conditioning | None = None
+
+    def condition(self, frames: Floats) -> Floats:
+        """Frames (n, p) as the mean and the axes know them."""
+        return frames if self.conditioning is None else self.conditioning.forward(frames)
 
     def apply(self, frames: Floats) -> Floats:
         """Frames (n, p) in these axes, (n, r)."""
-        centred = frames - self.mean
+        centred = self.condition(frames) - self.mean
         return centred if self.basis is None else centred @ self.basis
 
     def lift(self, values: Floats) -> Floats:
@@ -121,6 +128,31 @@ def _pair(a: Moments, b: Moments) -> Moments:
     )
     both = None if a.digest is None or b.digest is None else hashlib.sha256(a.digest + b.digest).digest()
     return Moments(count, mean, a.squares + b.squares + weight * np.square(shift), scatter, both)
+
+
+def leading_axes(covariance: Floats, most: int) -> tuple[Floats, Floats]:
+    """Variances and directions of the leading principal axes, ``most`` at most; what is rounding is left out.
+
+    Examples
+    --------
+    >>> leading_axes(np.diag([1.0, 4.0, 0.0]), 5)[0]
+    array([4., 1.])
+    """
+    values, vectors = np.linalg.eigh(covariance)
+    kept = np.flatnonzero(values > _ROUNDING * values[-1])[::-1][:most]
+    return values[kept], signed(vectors[:, kept])
+
+
+def signed(directions: Floats) -> Floats:
+    """Directions (p, r), turned so that the entry of largest magnitude is positive.
+
+    Examples
+    --------
+    >>> signed(np.array([[0.6], [-0.8]])).ravel()
+    array([-0.6,  0.8])
+    """
+    largest = np.argmax(np.abs(directions), axis=0)
+    return directions * np.sign(directions[largest, np.arange(directions.shape[1])])
 
 
 def span_axes(total: Moments) -> Axes:

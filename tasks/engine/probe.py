@@ -34,7 +34,8 @@ def candidates(metric: Metric, n_features: int) -> list[str]:
     >>> candidates(Metric(21, PseudoInverse()), 513), candidates(Metric(0, PseudoInverse()), 3)
     (['window'], ['quadratic'])
     """
-    usable = [name for name, form in FORMS.items() if metric.window or not form.needs_windows]
+    windowed = metric.window > 0 and metric.shrinkage is None
+    usable = [name for name, form in FORMS.items() if windowed or not form.needs_windows]
     costs = {name: cost(name, n_features, metric.rank(n_features), metric.window) for name in usable}
     return sorted((name for name in usable if costs[name] <= _HOPELESS * min(costs.values())), key=costs.__getitem__)
 

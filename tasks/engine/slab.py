@@ -12,21 +12,28 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from manifold_observer.tasks.arrays import Array, Floats, Integers
-from manifold_observer.tasks.engine import covariance
+from manifold_observer.tasks.engine import covariance, shrinkage
+from manifold_observer.tasks.engine.shrinkage import Shrinkage
 
 # Bytes of the windows whose covariances are made together.
 _PART_BYTES = 2**23
 
 
 class Metric(NamedTuple):
-    """The local metric: window in frames (0 where covariances are given), and how to invert."""
+    """The local metric: window in frames (0 where covariances are given), how to invert, how to shrink if at all."""
 
     window: int
     inverse: covariance.PseudoInverse
+    shrinkage: Shrinkage | None = None
+
+    @property
+    def within_window(self) -> bool:
+        """Whether an inverse lies in what the frames of its window span."""
+        return self.shrinkage is None and self.inverse.within_window
 
     def span(self, n_features: int) -> int:
         """Largest rank that a covariance of so many features can have."""
-        return min(n_features, self.window - 1) if self.window else n_features
+        return min(n_features, self.window - 1) if self.window and self.shrinkage is None else n_features
 
     def rank(self, n_features: int) -> int:
         """Largest rank of its inverse.
@@ -40,12 +47,16 @@ class Metric(NamedTuple):
 
 
 class Slab(NamedTuple):
-    """Frames with halo (h, p), centred; rows (n,), starts (n,); covariances (n, p, p) where given."""
+    """Frames with halo (h, p), centred; rows (n,), starts (n,); covariances (n, p, p) where given.
+
+    ``widths`` (n,) of the windows where they are not all as wide as the metric says.
+    """
 
     frames: Floats
     rows: Integers
     starts: Integers
     covariances: Floats | None
+    widths: Integers | None = None
 
 
 def narrow(slab: Slab, first: int, stop: int, window: int) -> Slab:
@@ -61,14 +72,18 @@ def narrow(slab: Slab, first: int, stop: int, window: int) -> Slab:
     if slab.covariances is not None:
         here = np.arange(len(rows))
         return Slab(slab.frames[rows], here, here, slab.covariances[first:stop])
-    low, high = min(int(starts[0]), int(rows[0])), max(int(starts[-1]) + window, int(rows[-1]) + 1)
-    return Slab(slab.frames[low:high], rows - low, starts - low, None)
+    widths = None if slab.widths is None else slab.widths[first:stop]
+    last = int(starts[-1]) + (window if widths is None else int(widths[-1]))
+    low, high = min(int(starts[0]), int(rows[0])), max(last, int(rows[-1]) + 1)
+    return Slab(slab.frames[low:high], rows - low, starts - low, None, widths)
 
 
 def precisions(slab: Slab, metric: Metric) -> Floats:
     """Pseudo-inverses (n, p, p) of the block's own frames."""
     if slab.covariances is not None:
         return covariance.precisions(slab.covariances, metric.inverse)
+    if metric.shrinkage is not None:
+        return _shrunk(slab, metric, metric.shrinkage)
     return np.concatenate(_in_parts(slab, metric, covariance.window_precisions))
 
 
@@ -76,6 +91,8 @@ def mixing(slab: Slab, metric: Metric) -> tuple[Floats, Floats]:
     """Mixing matrices (n, r, w) and floors (n,) of the block's own frames."""
     if slab.covariances is not None:
         raise ValueError("the window form needs covariances of windows, not given ones")
+    if metric.shrinkage is not None:
+        raise ValueError("the window form needs covariances that are not shrunk")
     parts = _in_parts(slab, metric, covariance.window_mixing)
     rank = max(own.shape[1] for own, _ in parts)
     mixings = [np.pad(own, ((0, 0), (rank - own.shape[1], 0), (0, 0))) for own, _ in parts]
@@ -86,11 +103,23 @@ def factors(slab: Slab, metric: Metric) -> Array:
     """Factors (n, p, r) of the block's own frames."""
     if slab.covariances is not None:
         return covariance.factors(slab.covariances, metric.inverse)
-    if not metric.inverse.within_window:
+    if not metric.within_window:
         values, vectors = np.linalg.eigh(precisions(slab, metric))
         return vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
     own, _ = mixing(slab, metric)
     return covariance.factors_from_mixing(slab.frames, slab.starts, own)
+
+
+def _shrunk(slab: Slab, metric: Metric, how: Shrinkage) -> Floats:
+    """Precisions of shrunk windows, a few at a time."""
+    widths = np.full(len(slab.rows), metric.window) if slab.widths is None else slab.widths
+    step = max(1, _PART_BYTES // (8 * metric.window * slab.frames.shape[1]))
+    return np.concatenate(
+        [
+            shrinkage.precisions(slab.frames, slab.starts[first : first + step], widths[first : first + step], how)
+            for first in range(0, len(slab.rows), step)
+        ]
+    )
 
 
 def _in_parts(slab: Slab, metric: Metric, function: Callable[..., Any]) -> list[Any]:

@@ -70,7 +70,7 @@ def compare(n_frames: int, repeats: int, n_workers: int | None, n_modes: int = 4
 
 def _embed(frames: xr.DataArray, n_modes: int) -> xr.Dataset:
     """What is timed."""
-    return mo.embed(frames, n_modes=n_modes)
+    return mo.embed(frames, n_modes=n_modes, preset="paper")
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ def simulated(drift_rate: float, seed: int, n_frames: int) -> tuple[xr.DataArray
 def run(drift_rate: float, seed: int, n_frames: int = 4000, n_new: int = 1000) -> dict[str, Any]:
     """One embedding of the first frames, and every way to the last ones."""
     frames, truth = simulated(drift_rate, seed, n_frames)
-    embedding = mo.embed(frames[:-n_new], n_modes=4)
+    embedding = mo.embed(frames[:-n_new], n_modes=4, preset="paper")
     estimates, rows = {"observer": mo.observe(embedding, frames[-n_new:])}, {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # far frames are counted below

@@ -43,7 +43,7 @@ def one(seed: int, c: float, noise: float, n_frames: int) -> dict[str, list[floa
 
 def _estimates(frames: xr.DataArray, truth: xr.DataArray, simulated: xr.Dataset, c: float) -> dict[str, list[float]]:
     """Scores of every estimate."""
-    embedding = mo.calibrate(mo.embed(frames, n_modes=4))
+    embedding = mo.calibrate(mo.embed(frames, n_modes=4, preset="paper"))
     inputs = observer.project(frames.values, embedding["feature_mean"].values, np.linalg.pinv(embedding["lift"].values))
     filtered, smoothed = mo.observe(embedding, frames, gain="kalman"), mo.smooth(embedding, frames)
     estimates: dict[str, xr.DataArray | xr.Dataset] = {

@@ -128,7 +128,7 @@ def run(n_frames: int, rounds: int, passes: int = 3) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         frames, _ = sphere_frames(Path(folder), n_frames)
         values = frames.values
-        epsilon = float(mo.embed(frames[:2000], n_modes=2)["epsilon"])
+        epsilon = float(mo.embed(frames[:2000], n_modes=2, preset="paper")["epsilon"])
         made = [one_round(frames, values, epsilon, passes) for _ in range(rounds)]
     middle = {way: float(np.median([min(one[way]) for one in made])) for way in made[0]}
     return {

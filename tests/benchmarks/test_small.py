@@ -51,8 +51,8 @@ def test_extension__every_way_is_scored_and_the_observer_is_best():
     assert sum(means["observer"]) > sum(means["nystrom"])
 
 
-def test_forecast__memory_is_an_upper_bound():
-    result = importlib.import_module("forecast").run(600, 1, {"home": "recomputed", "tile": 256})
+def test_planned__memory_is_an_upper_bound():
+    result = importlib.import_module("planned").run(600, 1, {"home": "recomputed", "tile": 256})
     assert result["workers_gib"] <= result["predicted_worker_gib"]
     assert result["predicted_seconds"] > 0
 

@@ -46,7 +46,7 @@ def embed_once(client: Any, frames: xr.DataArray, n_landmarks: int) -> dict[str,
             seen.update(clock=time.perf_counter() - begun[0], processors=used() - begun[1])
 
     options = {"n_modes": 4, "method": "landmarks", "form": "window", "precision": "float32"}
-    mo.embed(frames, landmarks=n_landmarks, progress=progress, **options)
+    mo.embed(frames, landmarks=n_landmarks, progress=progress, **options, preset="paper")
     n = frames.sizes["frame"]
     return {
         "n_frames": n,
@@ -61,7 +61,7 @@ def run(numbers: list[int], n_features: int, n_landmarks: int, n_workers: int, r
     rows = []
     with tempfile.TemporaryDirectory() as folder, connect("local", n_workers=n_workers) as client:
         stored = [noisy_frames(Path(folder), n_frames, n_features) for n_frames in numbers]
-        mo.embed(stored[0][:300].load(), n_modes=2)  # imports on the workers are not the point
+        mo.embed(stored[0][:300].load(), n_modes=2, preset="paper")  # imports on the workers are not the point
         found: list[list[dict[str, Any]]] = [[] for _ in stored]
         for _ in range(rounds):
             for own, frames in zip(found, stored, strict=True):

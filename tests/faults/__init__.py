@@ -19,7 +19,7 @@ The quick form takes a sample of calls, the last ones always, and is part of the
 The long form takes every call and every kind of fault, and prints a table; it takes an hour and more::
 
     python tests/benchmarks/faults.py                                       # everything
-    python tests/benchmarks/faults.py --scenarios run,extend --every 5      # every fifth call, two scenarios
+    python tests/benchmarks/faults.py --scenarios run,continue --every 5      # every fifth call, two scenarios
     python tests/benchmarks/faults.py --scenarios run --number 120 --kind kill-before --keep /tmp/look
 
 How to read a failure: ``run, call 120 of 431 (rename out.zarr), kill-before: OUT is damaged: state/c/0/0`` names the

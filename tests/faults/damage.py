@@ -12,7 +12,7 @@ from .campaign import Campaign, manners, other, short
 from .forks import Ended
 from .injector import Fault
 
-SCENARIOS = ("run", "disk", "extend", "reproduce")
+SCENARIOS = ("run", "disk", "continue", "reproduce")
 
 
 def emptied(path: Path) -> None:
@@ -113,7 +113,7 @@ class Damaged:
 
 
 def amid(damaged: Damaged) -> Fault:
-    """A kill when the last pass, the last tile or the last piece is written."""
+    """A kill when the last pass, the last tile or the last work is written."""
     calls = damaged.campaign.known.calls
     at = [
         n

@@ -23,7 +23,7 @@ from manifold_observer.pipeline.cli import commands as cli
 from manifold_observer.pipeline.jobs import placement, run, stream
 from manifold_observer.pipeline.jobs.progress import Stages
 from manifold_observer.pipeline.paper import demo
-from manifold_observer.pipeline.paper.experiment import Claim, Experiment, Piece, reproduce
+from manifold_observer.pipeline.paper.experiment import Claim, Experiment, Work, reproduce
 
 # Names beside OUT that earlier versions, or others, took for auxiliary ones.
 _TEMPTING = (".old", ".partial", ".checkpoint", ".tiles", ".tmp", ".work", ".lock")
@@ -123,8 +123,8 @@ def _overwrite(parent: Path, again: bool) -> None:
     run.run([parent / "first.npy"], parent / "out.zarr", _config("recomputed"), overwrite=True)
 
 
-def _extend(parent: Path, again: bool) -> None:
-    stream.extend_result(parent / "base.zarr", [parent / "second.npy"], parent / "more")
+def _continue(parent: Path, again: bool) -> None:
+    stream.continue_run(parent / "base.zarr", [parent / "second.npy"], parent / "more")
 
 
 def _demo(parent: Path, again: bool) -> None:
@@ -140,8 +140,8 @@ def _square(x: float) -> xr.Dataset:
 
 def _reproduce(parent: Path, again: bool) -> None:
     toy = Experiment(
-        lambda quick: [Piece(f"x{x}", _square, {"x": x}) for x in (1.0, 2.0)],
-        lambda parts: xr.concat(list(parts.values()), "piece", combine_attrs="drop"),
+        lambda quick: [Work(f"x{x}", _square, {"x": x}) for x in (1.0, 2.0)],
+        lambda parts: xr.concat(list(parts.values()), "work", combine_attrs="drop"),
         lambda joined: {},
         lambda joined: [Claim("1", "squares grow", str(float(joined.square.sum())), bool(joined.square[1, 1] > 1))],
     )
@@ -186,7 +186,7 @@ SCENARIOS = {
     "run": Scenario("out.zarr", _recordings, _run("recomputed"), read_result),
     "disk": Scenario("out.zarr", _recordings, _run("disk"), read_result),
     "overwrite": Scenario("out.zarr", _with_earlier, _overwrite, read_result, earlier=True),
-    "extend": Scenario("more", _with_base, _extend, read_stream, parts=True),
+    "continue": Scenario("more", _with_base, _continue, read_stream, parts=True),
     "reproduce": Scenario("paper", lambda parent: None, _reproduce, read_reproduction, parts=True),
     "demo": Scenario("out.zarr", _recordings, _demo, read_result, scratch=True),
 }

@@ -78,13 +78,36 @@ def test_replacing__a_link_is_replaced_and_not_its_target(tmp_path):
     assert not (tmp_path / "a.txt").is_symlink()
 
 
-@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP])
-def test_sync_folder__where_the_file_system_cannot_it_is_left(tmp_path, monkeypatch, number):
-    def refuse(_handle):
+def fails_with(number):
+    def refuse(*_arguments):
         raise OSError(number, "no")
 
-    monkeypatch.setattr(atomic.os, "fsync", refuse)
-    atomic.sync_folder(tmp_path)
+    return refuse
+
+
+@pytest.mark.parametrize("name", [".", "a.txt"])
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF])
+def test_sync__where_the_system_cannot_it_is_left(tmp_path, monkeypatch, name, number):
+    (tmp_path / "a.txt").touch()
+    monkeypatch.setattr(atomic.os, "fsync", fails_with(number))
+    atomic.sync(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", [".", "a.txt"])
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EDQUOT])
+def test_sync__a_disk_that_fails_is_an_error(tmp_path, monkeypatch, name, number):
+    (tmp_path / "a.txt").touch()
+    monkeypatch.setattr(atomic.os, "fsync", fails_with(number))
+    with pytest.raises(OSError, match="no"):
+        atomic.sync(tmp_path / name)
+
+
+def test_sync__a_folder_that_cannot_be_read_is_left_and_a_file_is_not(tmp_path, monkeypatch):
+    (tmp_path / "a.txt").touch()
+    monkeypatch.setattr(atomic.os, "open", fails_with(errno.EACCES))
+    atomic.sync(tmp_path)
+    with pytest.raises(PermissionError):
+        atomic.sync(tmp_path / "a.txt")
 
 
 @pytest.mark.parametrize("name", ["a.partial", "a.txt.0123.partial", "a.txt", f"{'0' * 32}.partial"])

@@ -59,7 +59,7 @@ def engine(**settings: Any) -> Way:
 
 
 def _answer(case: Case, n_embedded: int, embedded: dict[str, Any], observed: dict[str, Any]) -> Answer:
-    """Embed the first frames, observe them, and go on through the others from the carry."""
+    """Embed the first frames, observe them, and continue through the others from the carry."""
     first, rest = case.frames.isel(frame=slice(n_embedded)), case.frames.isel(frame=slice(n_embedded, None))
     embedding = mo.embed(first, **embedded)
     result = mo.observe(embedding, first, **observed)
@@ -67,7 +67,31 @@ def _answer(case: Case, n_embedded: int, embedded: dict[str, Any], observed: dic
     if rest.sizes["frame"]:
         states.append(mo.observe(embedding, rest, carry=result["carry"], **observed)["state"].values)
     poles = _poles(result, embedding, first)
-    return Answer(np.concatenate(states), embedding["coordinate"].values, poles, [])
+    return Answer(np.concatenate(states), _read_from(embedding, result), poles, [])
+
+
+def _read_from(embedding: xr.Dataset, result: xr.Dataset) -> Array:
+    """What a state is smoothed from, as many columns."""
+    if result.attrs.get("reading") != "coordinates":
+        return embedding["coordinate"].values
+    return np.hstack([embedding[name].values for name in ("coordinate", "principal")])
+
+
+def smoother(**settings: Any) -> Way:
+    """The project's embedding and smoother; all frames are embedded, for a smoother has seen them all."""
+    _check(settings)
+
+    def way(case: Case, n_embedded: int) -> Answer:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            embedding = mo.embed(case.frames.isel(frame=slice(n_embedded)), **settings)
+            result = mo.smooth(embedding, case.frames)
+        known = _read_from(embedding, result)
+        spans = [slice(s.start, min(s.stop, n_embedded)) for s in segments(case.frames) if s.start < n_embedded]
+        poles = _alike(known, result["state"].values[:n_embedded], spans)
+        return Answer(result["state"].values, known, poles, sorted({str(warning.message) for warning in caught}))
+
+    return way
 
 
 def _poles(result: xr.Dataset, embedding: xr.Dataset, frames: xr.DataArray) -> Array:
@@ -77,7 +101,7 @@ def _poles(result: xr.Dataset, embedding: xr.Dataset, frames: xr.DataArray) -> A
     """
     if result.attrs.get("gain") in ("paper", "unit") and "rates" in result.attrs:
         return observer.poles(np.array(result.attrs["rates"]), float(result.attrs["gamma"]))
-    return _alike(embedding["coordinate"].values, result["state"].values, segments(frames))
+    return _alike(_read_from(embedding, result), result["state"].values, segments(frames))
 
 
 def _alike(inputs: Array, state: Array, spans: list[slice]) -> Array:
@@ -123,7 +147,10 @@ def _check(settings: dict[str, Any]) -> None:
 
 WAYS: dict[str, Way] = {
     "default": engine(),
-    "eight": engine(n_modes=8),
+    "causal": engine(causal=True),
+    "smoother": smoother(),
+    "paper": engine(preset="paper"),
+    "paper eight": engine(preset="paper", n_modes=8),
     "prototype": prototype(),
     "prototype causal": prototype(causal=True),
     "prototype smoother": prototype(smoother=True),

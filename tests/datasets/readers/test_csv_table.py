@@ -1,7 +1,5 @@
 """Tables give exact values and times, and what is unclear is refused with its line."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -10,10 +8,6 @@ from hypothesis import strategies as st
 
 from manifold_observer.datasets.readers import csv_table
 from manifold_observer.datasets.readers.table_layout import unique_labels
-
-RECORDINGS = Path(__file__).parents[3] / "../shared/recordings"
-DERIVED = RECORDINGS / "awkward/derived"
-needs_recordings = pytest.mark.skipif(not DERIVED.exists(), reason="the real recordings are not here")
 
 
 @pytest.fixture
@@ -292,38 +286,3 @@ def test_time_unit__is_checked(table):
 def test_missing_file__is_said(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"csv: .*a\.csv must be a local file"):
         xr.open_dataset(tmp_path / "a.csv")
-
-
-@needs_recordings
-def test_semicolon_file__has_the_values_of_its_source():
-    ours = xr.open_dataset(DERIVED / "csv_semicolon_decimal_comma.csv")
-    source = xr.open_dataset(RECORDINGS / "skab/valve1_0.csv").isel(time=slice(300))
-    np.testing.assert_array_equal(ours["recording"], source["recording"].sel(channel=ours["channel"]))
-    np.testing.assert_array_equal(ours["time"], source["time"])
-    assert ours["time"].attrs["start_time"] == "2020-03-09T10:14:33"
-
-
-@needs_recordings
-@pytest.mark.parametrize(
-    ("name", "options", "sentence"),
-    [
-        ("csv_gap_dups_nan_sentinel_const.csv", {}, "2020-03-09T10:14:43 at line 13, which repeats"),
-        ("csv_shuffled_rows.csv", {}, "2020-03-09T10:17:50 at line 3, which goes backwards"),
-        ("csv_local_time_dst_fall_back.csv", {}, "'25.10.2020 02:00' at line 2. Give time_format="),
-        (
-            "csv_local_time_dst_fall_back.csv",
-            {"time_format": "%d.%m.%Y %H:%M"},
-            "2020-10-25T02:00:00 at line 62, which goes backwards from 2020-10-25T02:59:00",
-        ),
-    ],
-)
-def test_awkward_clock__is_refused(name, options, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        xr.open_dataset(DERIVED / name, **options)
-
-
-@needs_recordings
-def test_awkward_table__is_read_without_its_clock():
-    dataset = xr.open_dataset(DERIVED / "csv_gap_dups_nan_sentinel_const.csv", sampling_rate=1.0)
-    assert dataset["recording"].isnull().any()
-    assert (dataset["recording"] == -200).any()  # a sentinel is a value until the user says otherwise

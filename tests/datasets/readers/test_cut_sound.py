@@ -101,7 +101,9 @@ def test_flac__of_unknown_length_is_refused(tmp_path, whole):
     content[21] &= 0xF0  # the 36 bits of the length in STREAMINFO
     content[22:26] = bytes(4)
     (tmp_path / "a.flac").write_bytes(content)
-    with pytest.raises(ValueError, match=r"a\.flac must say how many frames it holds; got a stream of unknown length"):
+    with pytest.raises(
+        ValueError, match=r"a\.flac must state how many frames it holds; got a stream of unknown length"
+    ):
         xr.open_dataset(tmp_path / "a.flac")
 
 
@@ -111,5 +113,5 @@ def test_mp3__without_its_length_is_counted(tmp_path, whole):
     content = whole("MP3", "MPEG_LAYER_III", "mp3")[0]
     sound = content[content.index(b"\xff\xfb", 10) :]  # without the frame that tells
     (tmp_path / "a.mp3").write_bytes(sound)
-    with pytest.raises(ValueError, match=r"must tell how many frames it holds; got \d+ of 21888 by a guess"):
+    with pytest.raises(ValueError, match=r"must state how many frames it holds; got \d+ of 21888 by a guess"):
         xr.open_dataset(tmp_path / "a.mp3")

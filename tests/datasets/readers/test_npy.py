@@ -1,7 +1,6 @@
 """Arrays in files come out with the right values, lazily, and nothing is unpickled."""
 
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +9,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from manifold_observer.datasets.readers.npy import NpyArray
-
-AWKWARD = Path(__file__).parents[3] / "../shared/recordings/awkward/derived"
 
 
 def saved(folder, values):
@@ -173,16 +170,6 @@ def test_open__refuses_directories_and_buffers(tmp_path):
         xr.open_dataset(tmp_path, engine="manifold-npy")
     with pytest.raises(TypeError, match="must be the path of a file"):
         xr.open_dataset(b"\x93NUMPY", engine="manifold-npy")
-
-
-@pytest.mark.skipif(not AWKWARD.exists(), reason="the real recordings are not here")
-def test_open__reads_fortran_big_endian_and_refuses_pickle():
-    path = AWKWARD / "npy_fortran_big_endian.npy"
-    recording = xr.open_dataset(path)["recording"]
-    assert recording.dtype == np.dtype("f4")
-    np.testing.assert_array_equal(recording.values, np.load(path))
-    with pytest.raises(ValueError, match="never unpickled"):
-        xr.open_dataset(AWKWARD / "npy_object_array_pickle.npy")
 
 
 @pytest.mark.parametrize("shape", [(64, 200_000), (2, 5000), (1, 300), (8, 100)])

@@ -3,7 +3,6 @@
 import gzip
 import io
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +10,6 @@ import soundfile
 import xarray as xr
 
 from manifold_observer.datasets.readers import sniff
-
-AWKWARD = Path(__file__).parents[3] / "../shared/recordings/awkward"
 
 
 @pytest.mark.parametrize(
@@ -102,22 +99,3 @@ def test_looks_crlf_mangled__needs_binary_data(tmp_path):
     ]:
         (tmp_path / name).write_bytes(content)
         assert sniff.looks_crlf_mangled(tmp_path / name) is answer
-
-
-@pytest.mark.skipif(not AWKWARD.exists(), reason="the real recordings are not here")
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("other/A8604-211122.nwb", "HDF5 (NetCDF 4)"),
-        ("other/eeglab_single_file.set", "a MATLAB 5 file"),
-        ("other/test.xdf", "an XDF recording"),
-        ("brainvision/test.vhdr", "a BrainVision header"),
-        ("edf/bdfPlusC.bdf", "a BDF recording"),
-        ("edf/edfPlusD.edf", "an EDF recording"),
-        ("derived/git_lfs_pointer.wav", "a Git LFS pointer, not the data: run 'git lfs pull'"),
-        ("derived/html_error_page.wav", "an HTML page"),
-        ("derived/empty.wav", "an empty file"),
-    ],
-)
-def test_describe__knows_real_files(name, words):
-    assert sniff.describe(AWKWARD / name) == words

@@ -44,7 +44,7 @@ def test_columns__far_more_than_rows_without_names_are_asked_about(tmp_path):
     values = np.arange(3 * 5000).reshape(3, 5000)
     path = write(tmp_path / "a.csv", values)
     with pytest.raises(
-        ValueError, match=r"3 samples of 5000 channels, which looks like \(channel, time\): turn the table"
+        ValueError, match=r"3 samples of 5000 channels, which looks like \(channel, time\): transpose the table"
     ):
         xr.open_dataset(path)
     np.testing.assert_array_equal(xr.open_dataset(path, channels_first=False)["recording"].values, values)

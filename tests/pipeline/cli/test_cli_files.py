@@ -42,7 +42,7 @@ def test_thousands__are_asked_for_and_taken(console, tmp_path):
     (tmp_path / "a.csv").write_text("x;y;z\n" + "\n".join(rows) + "\n")
     code, _, said = console("run", tmp_path / "a.csv", tmp_path / "out.zarr", *SMALL)
     assert code == 1
-    assert "make clear what its marks mean" in said
+    assert "use its decimal mark unambiguously" in said
     assert "--thousands ','" in said
     code, _, _ = console("run", tmp_path / "a.csv", tmp_path / "out.zarr", *SMALL, "--thousands", ",")
     assert code == 0
@@ -67,6 +67,6 @@ def test_result__with_a_codec_that_runs_code_is_refused(console, turned, tmp_pat
     listed["sizes"]["embedding/lift/zarr.json"] = metadata.stat().st_size
     listed["digests"]["embedding/lift/zarr.json"] = hashlib.sha256(metadata.read_bytes()).hexdigest()
     root.write_text(json.dumps(group))
-    code, _, said = console("extend", tmp_path / "out.zarr", turned, tmp_path / "more")
+    code, _, said = console("continue", tmp_path / "out.zarr", turned, tmp_path / "more")
     assert code == 1
     assert "must be decoded by known codecs; got 'numcodecs.pickle' for array 'embedding/lift'" in said

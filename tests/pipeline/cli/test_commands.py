@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.cli import commands as command
-from manifold_observer.pipeline.paper.experiment import Claim, Experiment, Piece
+from manifold_observer.pipeline.paper.experiment import Claim, Experiment, Work
 from reference import dense
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
@@ -411,7 +411,7 @@ def test_script__an_error_on_a_worker_is_one_sentence(tmp_path):
 
 def toy_experiment():
     return Experiment(
-        lambda quick: [Piece("one", xr.Dataset, {"attrs": {"x": 2.0}})],
+        lambda quick: [Work("one", xr.Dataset, {"attrs": {"x": 2.0}})],
         lambda parts: parts["one"],
         lambda joined: {},
         lambda joined: [Claim("1", "x is 2", f"x is {joined.x:.0f}", bool(joined.x == 2))],
@@ -420,7 +420,6 @@ def toy_experiment():
 
 @pytest.mark.parametrize("name", ["circle", "all"])
 def test_reproduce__prints_the_table_and_where_it_is(call, tmp_path, monkeypatch, name):
-    pytest.importorskip("matplotlib")
     monkeypatch.setattr("manifold_observer.pipeline.paper.experiments.EXPERIMENTS", {"circle": toy_experiment()})
     code, text, err = call("reproduce", name, tmp_path / "paper", "--quick")
     assert (code, err) == (0, "")

@@ -74,7 +74,7 @@ def assert_same(one, other, within=1e-6):
 def whole():
     """The embedding of unchunked frames, form and precision fixed."""
     with dask.config.set(scheduler="synchronous"):
-        return mo.embed(FRAMES, n_modes=3, form="quadratic", precision="float32")
+        return mo.embed(FRAMES, n_modes=3, form="quadratic", precision="float32", preset="paper")
 
 
 # ---------------------------------------------------------------------------------------------- reference
@@ -83,7 +83,7 @@ def whole():
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
 def test_embed__equals_the_reference(alpha):
     d = reference_distances()
-    embedding = mo.embed(FRAMES, n_modes=3, alpha=alpha, **EXACT)
+    embedding = mo.embed(FRAMES, n_modes=3, alpha=alpha, **EXACT, preset="paper")
     assert float(embedding["epsilon"]) == pytest.approx(dense.epsilon_median(d), rel=1e-10)
     assert_equals(embedding, dense.kernel(d, dense.epsilon_median(d)), alpha)
 
@@ -91,26 +91,28 @@ def test_embed__equals_the_reference(alpha):
 @pytest.mark.parametrize("form", ["quadratic", "factor", "window"])
 def test_embed__every_form_equals_the_reference(form):
     d = reference_distances()
-    assert_equals(mo.embed(FRAMES, n_modes=3, form=form, **EXACT), dense.kernel(d, dense.epsilon_median(d)))
+    assert_equals(
+        mo.embed(FRAMES, n_modes=3, form=form, **EXACT, preset="paper"), dense.kernel(d, dense.epsilon_median(d))
+    )
 
 
 @pytest.mark.parametrize("home", ["local", "resident", "recomputed", "disk"])
 def test_embed__every_home_of_the_tiles_equals_the_reference(home):
     d = reference_distances()
-    embedding = mo.embed(FRAMES, n_modes=3, home=home, tile=32, residual_tolerance=1e-9, **EXACT)
+    embedding = mo.embed(FRAMES, n_modes=3, home=home, tile=32, residual_tolerance=1e-9, **EXACT, preset="paper")
     assert embedding.attrs["home"] == home
     assert_equals(embedding, dense.kernel(d, dense.epsilon_median(d)))
 
 
 def test_embed__automatic_precision_is_close_enough():
     d = reference_distances()
-    embedding = mo.embed(FRAMES, n_modes=3)
+    embedding = mo.embed(FRAMES, n_modes=3, preset="paper")
     assert_equals(embedding, dense.kernel(d, dense.epsilon_median(d)), values_within=1e-5, angle_within=1e-5)
 
 
 def test_embed__windows_stay_in_their_segment():
     d = reference_distances(window=15, segmented=True)
-    embedding = mo.embed(as_frames(VALUES, SEGMENT), n_modes=3, window=15, **EXACT)
+    embedding = mo.embed(as_frames(VALUES, SEGMENT), n_modes=3, window=15, **EXACT, preset="paper")
     assert_equals(embedding, dense.kernel(d, dense.epsilon_median(d)))
     assert np.abs(d - reference_distances(window=15)).max() > 1.0  # the segments do matter
 
@@ -118,7 +120,7 @@ def test_embed__windows_stay_in_their_segment():
 def test_embed__takes_covariances_that_are_given():
     covariance = xr.DataArray(given_covariances(), dims=("frame", "feature", "feature_1"))
     d = reference_distances(given=True)
-    embedding = mo.embed(FRAMES, n_modes=3, covariance=covariance.chunk(frame=17), **EXACT)
+    embedding = mo.embed(FRAMES, n_modes=3, covariance=covariance.chunk(frame=17), **EXACT, preset="paper")
     assert_equals(embedding, dense.kernel(d, dense.epsilon_median(d)))
     np.testing.assert_array_equal(embedding["reference_covariance"], covariance)
 
@@ -126,30 +128,30 @@ def test_embed__takes_covariances_that_are_given():
 @pytest.mark.parametrize(("rank", "tolerance"), [(1, 1e-3), (2, 1e-3), (None, 0.3)])
 def test_embed__rank_and_tolerance_cut_the_covariances(rank, tolerance):
     d = reference_distances(rank=rank, tolerance=tolerance)
-    embedding = mo.embed(FRAMES, n_modes=2, rank=rank, tolerance=tolerance, **EXACT)
+    embedding = mo.embed(FRAMES, n_modes=2, rank=rank, tolerance=tolerance, **EXACT, preset="paper")
     assert_equals(embedding, dense.kernel(d, dense.epsilon_median(d)))
 
 
 def test_embed__a_ridge_is_added_to_the_covariances():
     covariances = dense.window_covariances(VALUES, np.zeros(N), 21)
     d = dense.distances(VALUES, [np.linalg.inv(c + 0.05 * np.eye(P)) for c in covariances])
-    embedding = mo.embed(FRAMES, n_modes=2, regularization=0.05, **EXACT)
+    embedding = mo.embed(FRAMES, n_modes=2, regularization=0.05, **EXACT, preset="paper")
     assert_equals(embedding, dense.kernel(d, dense.epsilon_median(d)))
 
 
 def test_embed__epsilon_is_a_number_a_factor_or_local():
     d = reference_distances()
-    assert_equals(mo.embed(FRAMES, n_modes=3, epsilon=40.0, **EXACT), dense.kernel(d, 40.0))
-    factor = mo.embed(FRAMES, n_modes=3, epsilon_factor=0.7, **EXACT)
+    assert_equals(mo.embed(FRAMES, n_modes=3, epsilon=40.0, **EXACT, preset="paper"), dense.kernel(d, 40.0))
+    factor = mo.embed(FRAMES, n_modes=3, epsilon_factor=0.7, **EXACT, preset="paper")
     assert_equals(factor, dense.kernel(d, dense.epsilon_median(d, 0.7)))
     scales = dense.local_scales(d, 7)
-    local = mo.embed(FRAMES, n_modes=3, epsilon="local", neighbours=7, **EXACT)
+    local = mo.embed(FRAMES, n_modes=3, epsilon="local", neighbours=7, **EXACT, preset="paper")
     np.testing.assert_allclose(local["scale"], scales, rtol=1e-9)
     assert_equals(local, dense.kernel_local(d, scales))
 
 
 def test_embed__lift_rates_and_residuals_are_those_of_its_coordinates():
-    embedding = mo.embed(FRAMES, n_modes=3, **EXACT)
+    embedding = mo.embed(FRAMES, n_modes=3, **EXACT, preset="paper")
     np.testing.assert_allclose(embedding["lift"], dense.lift(VALUES, embedding["coordinate"].values), atol=1e-10)
     np.testing.assert_allclose(embedding["feature_mean"], VALUES.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(embedding["rate"], -np.log(embedding["eigenvalue"]), rtol=1e-12)
@@ -162,7 +164,7 @@ def test_embed__lift_rates_and_residuals_are_those_of_its_coordinates():
 def test_embed__without_n_modes_stops_at_the_spectral_gap():
     d = reference_distances()
     mu, _ = dense.eigenpairs(dense.kernel(d, dense.epsilon_median(d)), 0.0, 1)
-    embedding = mo.embed(FRAMES, **EXACT)
+    embedding = mo.embed(FRAMES, **EXACT, preset="paper")
     assert embedding.sizes["mode"] == dense.spectral_gap(mu[1:11])
     np.testing.assert_allclose(embedding["spectrum"], mu[1:11], atol=1e-8)
 
@@ -171,7 +173,7 @@ def test_embed__few_frames_are_enough():
     for n, n_modes in ((3, 1), (4, 2)):
         covariances = dense.window_covariances(VALUES[:n], np.zeros(n), 2)
         d = dense.distances(VALUES[:n], [dense.pseudo_inverse(c) for c in covariances])
-        embedding = mo.embed(FRAMES[:n], n_modes=n_modes, window=2, **EXACT)
+        embedding = mo.embed(FRAMES[:n], n_modes=n_modes, window=2, **EXACT, preset="paper")
         assert_equals(embedding, dense.kernel(d, dense.epsilon_median(d)))
 
 
@@ -182,30 +184,32 @@ def test_embed__few_frames_are_enough():
 @given(st.tuples(chunkings(N), chunkings(P)))
 def test_embed__any_chunking_of_the_frames_gives_the_same(whole, chunks):
     frames = FRAMES.chunk(frame=chunks[0], feature=chunks[1])
-    assert_same(mo.embed(frames, n_modes=3, form="quadratic", precision="float32"), whole)
+    assert_same(mo.embed(frames, n_modes=3, form="quadratic", precision="float32", preset="paper"), whole)
 
 
 @pytest.mark.parametrize("tile", [1, 7, 32, N, 1000])
 def test_embed__any_tile_size_gives_the_same(whole, tile):
-    embedding = mo.embed(FRAMES, n_modes=3, form="quadratic", precision="float32", tile=tile)
+    embedding = mo.embed(FRAMES, n_modes=3, form="quadratic", precision="float32", tile=tile, preset="paper")
     assert embedding.attrs["tile"] == min(tile, N)
     assert_same(embedding, whole)
 
 
 def test_embed__any_panel_size_gives_the_same(whole, monkeypatch):
     monkeypatch.setattr(cuts, "PANEL_BYTES", 4 * 16 * 16)
-    assert_same(mo.embed(FRAMES, n_modes=3, form="quadratic", precision="float32", tile=16), whole)
+    assert_same(mo.embed(FRAMES, n_modes=3, form="quadratic", precision="float32", tile=16, preset="paper"), whole)
 
 
 @pytest.mark.parametrize("form", ["factor", "window"])
 def test_embed__every_form_gives_the_same_where_precision_is_automatic(form):
-    one = mo.embed(FRAMES, n_modes=3, form="quadratic")
-    assert_same(mo.embed(FRAMES, n_modes=3, form=form), one, within=1e-5)
+    one = mo.embed(FRAMES, n_modes=3, form="quadratic", preset="paper")
+    assert_same(mo.embed(FRAMES, n_modes=3, form=form, preset="paper"), one, within=1e-5)
 
 
 def test_embed__threads_give_the_same(whole):
     with dask.config.set(scheduler="threads", num_workers=3):
-        embedding = mo.embed(FRAMES.chunk(frame=13), n_modes=3, form="quadratic", precision="float32", tile=16)
+        embedding = mo.embed(
+            FRAMES.chunk(frame=13), n_modes=3, form="quadratic", precision="float32", tile=16, preset="paper"
+        )
     assert_same(embedding, whole)
 
 
@@ -219,7 +223,7 @@ def test_embed__one_and_two_workers_give_the_same(whole):
         for n_workers in (1, 2):
             cluster.scale(n_workers)
             client.wait_for_workers(n_workers, timeout=60)
-            made.append(mo.embed(FRAMES.chunk(frame=13), **options))
+            made.append(mo.embed(FRAMES.chunk(frame=13), **options, preset="paper"))
         state = mo.observe(made[0], FRAMES.chunk(frame=13))["state"].compute()
     for embedding in made:
         assert_same(embedding, whole)
@@ -229,9 +233,9 @@ def test_embed__one_and_two_workers_give_the_same(whole):
 
 def test_embed__the_same_seed_gives_the_same_bytes_and_another_the_same_answer():
     options = {"n_modes": 3, "form": "quadratic", "precision": "float32"}
-    one, again = (mo.embed(FRAMES, **options) for _ in range(2))
+    one, again = (mo.embed(FRAMES, **options, preset="paper") for _ in range(2))
     xr.testing.assert_identical(one, again)
-    other = mo.embed(FRAMES, seed=7, **options)
+    other = mo.embed(FRAMES, seed=7, **options, preset="paper")
     assert other.attrs["seed"] == 7
     assert not np.array_equal(other["coordinate"], one["coordinate"])  # other start vectors
     assert_same(other, one)
@@ -258,19 +262,21 @@ def test_embed__labels_units_and_dtypes(whole):
 
 def test_embed__takes_whole_numbers_single_precision_and_turned_frames():
     rounded = np.round(VALUES * 100)
-    expected = mo.embed(as_frames(rounded), n_modes=2, **EXACT)
+    expected = mo.embed(as_frames(rounded), n_modes=2, **EXACT, preset="paper")
     for dtype in (np.int32, np.float32):
-        assert_same(mo.embed(as_frames(rounded.astype(dtype)), n_modes=2, **EXACT), expected, within=1e-9)
-    assert_same(mo.embed(as_frames(rounded).T, n_modes=2, **EXACT), expected, within=1e-9)
+        assert_same(
+            mo.embed(as_frames(rounded.astype(dtype)), n_modes=2, **EXACT, preset="paper"), expected, within=1e-9
+        )
+    assert_same(mo.embed(as_frames(rounded).T, n_modes=2, **EXACT, preset="paper"), expected, within=1e-9)
 
 
 def test_embed__reference_stays_lazy():
-    embedding = mo.embed(FRAMES.chunk(frame=30), n_modes=1)
+    embedding = mo.embed(FRAMES.chunk(frame=30), n_modes=1, preset="paper")
     assert embedding["reference"].chunks is not None
 
 
 def test_embed__goes_to_zarr_and_comes_back_whole(tmp_path):
-    embedding = mo.embed(FRAMES, n_modes=3, epsilon="local")
+    embedding = mo.embed(FRAMES, n_modes=3, epsilon="local", preset="paper")
     embedding.to_zarr(tmp_path / "embedding.zarr", zarr_format=3, consolidated=False)
     back = xr.open_zarr(tmp_path / "embedding.zarr", consolidated=False).load()
     xr.testing.assert_equal(back, embedding)
@@ -283,7 +289,7 @@ def test_embed__goes_to_zarr_and_comes_back_whole(tmp_path):
 
 def test_embed__reports_its_stages():
     seen = {}
-    mo.embed(FRAMES, n_modes=1, progress=lambda stage, done, total: seen.update({stage: (done, total)}))
+    mo.embed(FRAMES, n_modes=1, progress=lambda stage, done, total: seen.update({stage: (done, total)}), preset="paper")
     assert {"frames", "covariances", "distances", "kernel", "eigensolve", "lift"} <= set(seen)
     assert all(done == total for stage, (done, total) in seen.items() if stage != "eigensolve")
 
@@ -305,62 +311,95 @@ def zero_covariances(shape=(N, P, P), dims=("frame", "feature", "feature_1")):
 
 
 REFUSALS = {
-    "constant frames": (lambda: mo.embed(as_frames(np.ones((N, P)))), "all 90 frames are equal"),
-    "NaN": (lambda: mo.embed(spoilt(np.nan)), "must be finite; frame 40 is the first of 1 "),
-    "infinity": (lambda: mo.embed(spoilt(np.inf, 7)), "must be finite; frame 7 is the first of 1 "),
-    "one frame": (lambda: mo.embed(FRAMES[:1]), "at least 3 frames; got 1"),
-    "two frames": (lambda: mo.embed(FRAMES[:2], window=2), "at least 3 frames; got 2"),
-    "window longer than all": (lambda: mo.embed(FRAMES[:20]), "at least window=21 frames; got 20 in segment 0"),
+    "constant frames": (lambda: mo.embed(as_frames(np.ones((N, P))), preset="paper"), "all 90 frames are equal"),
+    "NaN": (lambda: mo.embed(spoilt(np.nan), preset="paper"), "must be finite; frame 40 is the first of 1 "),
+    "infinity": (lambda: mo.embed(spoilt(np.inf, 7), preset="paper"), "must be finite; frame 7 is the first of 1 "),
+    "one frame": (lambda: mo.embed(FRAMES[:1], preset="paper"), "at least 3 frames; got 1"),
+    "two frames": (lambda: mo.embed(FRAMES[:2], window=2, preset="paper"), "at least 3 frames; got 2"),
+    "window longer than all": (
+        lambda: mo.embed(FRAMES[:20], preset="paper"),
+        "at least window=21 frames; got 20 in segment 0",
+    ),
     "window longer than a segment": (
-        lambda: mo.embed(as_frames(VALUES, SEGMENT), window=22),
+        lambda: mo.embed(as_frames(VALUES, SEGMENT), window=22, preset="paper"),
         r"at least window=22 frames; got 21 in segment 1 \(frames 25 \.\. 45\)",
     ),
-    "silence": (lambda: mo.embed(silent(30, 60)), r"must not be zero; got zero .* at frames 40 \.\. 49 \(10\)"),
-    "most frames equal": (lambda: mo.embed(silent(10, N), regularization=1e-3), "median distance .* is 0"),
+    "silence": (
+        lambda: mo.embed(silent(30, 60), preset="paper"),
+        r"must not be zero; got zero .* at frames 40 \.\. 49 \(10\)",
+    ),
+    "most frames equal": (
+        lambda: mo.embed(silent(10, N), regularization=1e-3, preset="paper"),
+        "median distance .* is 0",
+    ),
     "silence has no local scale": (
-        lambda: mo.embed(silent(30, 60), regularization=1e-3, epsilon="local"),
+        lambda: mo.embed(silent(30, 60), regularization=1e-3, epsilon="local", preset="paper"),
         r"frame \d+ has 16 neighbours at distance 0",
     ),
     "modes beyond frames": (
-        lambda: mo.embed(FRAMES, n_modes=N - 1),
+        lambda: mo.embed(FRAMES, n_modes=N - 1, preset="paper"),
         "n_modes must be at most 88 for 90 frames; got 89",
     ),
     "modes beyond positive eigenvalues": (
-        lambda: mo.embed(FRAMES, n_modes=N - 2, **EXACT),
+        lambda: mo.embed(FRAMES, n_modes=N - 2, **EXACT, preset="paper"),
         r"n_modes must be at most \d+, the number of eigenvalues above 0; got 88",
     ),
     "landmarks of local scale": (
-        lambda: mo.embed(FRAMES, method="landmarks", epsilon="local"),
+        lambda: mo.embed(FRAMES, method="landmarks", epsilon="local", preset="paper"),
         "which landmarks do not have",
     ),
     "diffusion route with alpha": (
-        lambda: mo.embed(FRAMES, method="landmarks", landmark_route="diffusion", alpha=0.5),
+        lambda: mo.embed(FRAMES, method="landmarks", landmark_route="diffusion", alpha=0.5, preset="paper"),
         r"alpha must be 0 with it; got 0\.5",
     ),
-    "scale too small": (lambda: mo.embed(FRAMES, epsilon=1e-9), "no frame has a neighbour at this scale"),
-    "dims": (lambda: mo.embed(FRAMES.rename(frame="when")), r"must have dims \(frame, feature\)"),
-    "covariance shape": (lambda: mo.embed(FRAMES, covariance=zero_covariances((N, P, 2))), r"shape \(90, 3, 3\)"),
-    "covariance zero": (lambda: mo.embed(FRAMES, covariance=zero_covariances()), r"frames 0 \.\. 89 \(90\).*as given"),
-    "rank and ridge": (lambda: mo.embed(FRAMES, rank=2, regularization=1.0), "exclude each other"),
-    "n_modes": (lambda: mo.embed(FRAMES, n_modes=0), "n_modes must be at least 1, or None; got 0"),
-    "n_modes no whole number": (lambda: mo.embed(FRAMES, n_modes=2.5), "n_modes must be at least 1"),
-    "window": (lambda: mo.embed(FRAMES, window=1), "window must be at least 2 frames; got 1"),
-    "rank": (lambda: mo.embed(FRAMES, rank=0), "rank must be at least 1"),
-    "tolerance": (lambda: mo.embed(FRAMES, tolerance=1.0), r"tolerance must lie in \[1e-12, 1\); got 1\.0"),
-    "alpha": (lambda: mo.embed(FRAMES, alpha=1.5), r"alpha must lie in \[0, 1\]; got 1\.5"),
-    "epsilon": (lambda: mo.embed(FRAMES, epsilon="mean"), "epsilon must be 'median', 'local' or a number above 0"),
-    "epsilon not finite": (lambda: mo.embed(FRAMES, epsilon=np.nan), "epsilon must be 'median'"),
-    "factor": (lambda: mo.embed(FRAMES, epsilon_factor=0.0), "epsilon_factor must be above 0"),
-    "neighbours": (lambda: mo.embed(FRAMES, neighbours=0), "neighbours must be at least 1"),
-    "ridge": (lambda: mo.embed(FRAMES, regularization=-1.0), "regularization must be at least 0"),
-    "precision": (lambda: mo.embed(FRAMES, precision="float16"), "precision must be one of 'auto', 'float32'"),
-    "form": (lambda: mo.embed(FRAMES, form="fast"), "form must be one of"),
-    "home": (lambda: mo.embed(FRAMES, home="attic"), "home must be one of"),
-    "tile": (lambda: mo.embed(FRAMES, tile=0), "tile must be at least 1"),
-    "method": (lambda: mo.embed(FRAMES, method="magic"), "method must be one of 'auto', 'exact', 'landmarks'"),
-    "seed": (lambda: mo.embed(FRAMES, seed=-1), "seed must be at least 0"),
-    "passes": (lambda: mo.embed(FRAMES, max_passes=0), "max_passes must be at least 1"),
-    "residual": (lambda: mo.embed(FRAMES, residual_tolerance=2.0), r"residual_tolerance must lie in \(0, 1\)"),
+    "scale too small": (
+        lambda: mo.embed(FRAMES, epsilon=1e-9, preset="paper"),
+        "no frame has a neighbour at this scale",
+    ),
+    "dims": (lambda: mo.embed(FRAMES.rename(frame="when"), preset="paper"), r"must have dims \(frame, feature\)"),
+    "covariance shape": (
+        lambda: mo.embed(FRAMES, covariance=zero_covariances((N, P, 2)), preset="paper"),
+        r"shape \(90, 3, 3\)",
+    ),
+    "covariance zero": (
+        lambda: mo.embed(FRAMES, covariance=zero_covariances(), preset="paper"),
+        r"frames 0 \.\. 89 \(90\).*as given",
+    ),
+    "rank and ridge": (lambda: mo.embed(FRAMES, rank=2, regularization=1.0, preset="paper"), "exclude each other"),
+    "n_modes": (lambda: mo.embed(FRAMES, n_modes=0, preset="paper"), "n_modes must be at least 1, or None; got 0"),
+    "n_modes no whole number": (lambda: mo.embed(FRAMES, n_modes=2.5, preset="paper"), "n_modes must be at least 1"),
+    "window": (lambda: mo.embed(FRAMES, window=1, preset="paper"), "window must be at least 2 frames; got 1"),
+    "rank": (lambda: mo.embed(FRAMES, rank=0, preset="paper"), "rank must be at least 1"),
+    "tolerance": (
+        lambda: mo.embed(FRAMES, tolerance=1.0, preset="paper"),
+        r"tolerance must lie in \[1e-12, 1\); got 1\.0",
+    ),
+    "alpha": (lambda: mo.embed(FRAMES, alpha=1.5, preset="paper"), r"alpha must lie in \[0, 1\]; got 1\.5"),
+    "epsilon": (
+        lambda: mo.embed(FRAMES, epsilon="mean", preset="paper"),
+        "epsilon must be 'median', 'local' or a number above 0",
+    ),
+    "epsilon not finite": (lambda: mo.embed(FRAMES, epsilon=np.nan, preset="paper"), "epsilon must be 'median'"),
+    "factor": (lambda: mo.embed(FRAMES, epsilon_factor=0.0, preset="paper"), "epsilon_factor must be above 0"),
+    "neighbours": (lambda: mo.embed(FRAMES, neighbours=0, preset="paper"), "neighbours must be at least 1"),
+    "ridge": (lambda: mo.embed(FRAMES, regularization=-1.0, preset="paper"), "regularization must be at least 0"),
+    "precision": (
+        lambda: mo.embed(FRAMES, precision="float16", preset="paper"),
+        "precision must be one of 'auto', 'float32'",
+    ),
+    "form": (lambda: mo.embed(FRAMES, form="fast", preset="paper"), "form must be one of"),
+    "home": (lambda: mo.embed(FRAMES, home="attic", preset="paper"), "home must be one of"),
+    "tile": (lambda: mo.embed(FRAMES, tile=0, preset="paper"), "tile must be at least 1"),
+    "method": (
+        lambda: mo.embed(FRAMES, method="magic", preset="paper"),
+        "method must be one of 'auto', 'exact', 'landmarks'",
+    ),
+    "seed": (lambda: mo.embed(FRAMES, seed=-1, preset="paper"), "seed must be at least 0"),
+    "passes": (lambda: mo.embed(FRAMES, max_passes=0, preset="paper"), "max_passes must be at least 1"),
+    "residual": (
+        lambda: mo.embed(FRAMES, residual_tolerance=2.0, preset="paper"),
+        r"residual_tolerance must lie in \(0, 1\)",
+    ),
 }
 
 
@@ -373,29 +412,29 @@ def test_embed__refuses_in_one_sentence(name):
 
 def test_embed__says_when_it_does_not_converge():
     with pytest.raises(RuntimeError, match=r"did not converge: .*max_passes=1"):
-        mo.embed(FRAMES, n_modes=3, max_passes=1)
+        mo.embed(FRAMES, n_modes=3, max_passes=1, preset="paper")
 
 
 def test_embed__tiles_that_do_not_fit_are_refused_or_recomputed(monkeypatch):
     monkeypatch.setattr("manifold_observer.pipeline.engine.decide._SHARE", 0.0)
     monkeypatch.setattr("manifold_observer.pipeline.engine.decide.LOCAL_BYTES", 0)
     with pytest.raises(ValueError, match=r"resident tiles must fit .*home='recomputed'"):
-        mo.embed(FRAMES, home="resident")
-    assert mo.embed(FRAMES, n_modes=1).attrs["home"] == "recomputed"
+        mo.embed(FRAMES, home="resident", preset="paper")
+    assert mo.embed(FRAMES, n_modes=1, preset="paper").attrs["home"] == "recomputed"
 
 
 def test_embed__warns_when_the_dynamics_look_frozen():
     with pytest.warns(
         UserWarning, match=r"first eigenvalue is 0\.99\d\d: the dynamics look frozen.*epsilon='local'"
     ) as told:
-        mo.embed(FRAMES, n_modes=1, epsilon=1.5)
+        mo.embed(FRAMES, n_modes=1, epsilon=1.5, preset="paper")
     assert told[0].filename == __file__
 
 
 def test_embed__warns_when_the_frames_fall_into_pieces():
     values = np.concatenate([VALUES[:45], VALUES[45:] + 50])
     with pytest.warns(UserWarning, match="the frames fall into 2 or more pieces") as told:
-        mo.embed(as_frames(values, np.repeat([0, 1], 45)), n_modes=1, epsilon=20.0)
+        mo.embed(as_frames(values, np.repeat([0, 1], 45)), n_modes=1, epsilon=20.0, preset="paper")
     assert told[0].filename == __file__
 
 
@@ -406,7 +445,7 @@ def test_embed__warns_when_a_frame_stands_alone():
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "embed: the first eigenvalue")
         with pytest.warns(UserWarning, match=r"1 of 90 frames have no neighbour .*first is frame 89") as told:
-            mo.embed(as_frames(values), n_modes=1, covariance=covariance, epsilon=1.0)
+            mo.embed(as_frames(values), n_modes=1, covariance=covariance, epsilon=1.0, preset="paper")
         assert told[0].filename == __file__
 
 
@@ -415,7 +454,7 @@ def test_embed__warns_when_a_frame_stands_alone():
 
 @pytest.mark.parametrize(("alpha", "factor"), [(0.0, 1.0), (0.5, 2.0)])
 def test_generator_rates__follow_the_formula(alpha, factor):
-    embedding = mo.embed(FRAMES, n_modes=2, alpha=alpha)
+    embedding = mo.embed(FRAMES, n_modes=2, alpha=alpha, preset="paper")
     rates = mo.generator_rates(embedding, burst_duration=0.02)
     expected = -factor * np.log(embedding["eigenvalue"]) / (float(embedding["epsilon"]) * 0.02)
     np.testing.assert_allclose(rates, expected, rtol=1e-12)

@@ -44,7 +44,7 @@ def there(monkeypatch):
 
 @pytest.mark.usefixtures("in_this_thread")
 def test_plan__fields():
-    found = mo.plan(FRAMES, n_modes=3)
+    found = mo.plan(FRAMES, n_modes=3, preset="paper")
     assert (found.n_frames, found.n_features, found.n_axes, found.n_workers) == (N, 4, 4, 1)
     assert (found.method, found.home, found.tile) == ("exact", "local", 512)
     assert found.form in ("quadratic", "factor", "window")
@@ -62,7 +62,7 @@ def test_plan__fields():
 
 @pytest.mark.usefixtures("in_this_thread")
 def test_plan__reads_well():
-    lines = str(mo.plan(FRAMES, n_modes=3, form="quadratic", precision="float64")).splitlines()
+    lines = str(mo.plan(FRAMES, n_modes=3, form="quadratic", precision="float64", preset="paper")).splitlines()
     assert lines[0] == "600 frames of 4 features (4 axes) on 1 workers"
     assert lines[1] == "way      exact, tiles local, 12 passes"
     assert lines[2] == "tiles    quadratic form, float64, 512 frames a side"
@@ -74,12 +74,20 @@ def test_plan__reads_well():
 def test_plan__takes_the_options_of_embed_and_counts_axes():
     tied = xr.concat([FRAMES, 2 * FRAMES.isel(feature=[0]), 0 * FRAMES.isel(feature=[0])], "feature")
     found = mo.plan(
-        tied, method="landmarks", landmarks=50, refine=2, home="recomputed", tile=100, progress=print, checkpoint="x"
+        tied,
+        method="landmarks",
+        landmarks=50,
+        refine=2,
+        home="recomputed",
+        tile=100,
+        progress=print,
+        checkpoint="x",
+        preset="paper",
     )
     assert (found.n_features, found.n_axes) == (6, 4)
     assert (found.method, found.home, found.tile, found.passes) == ("landmarks", "recomputed", 100, 2)
     assert found.reasons == ("method='landmarks' was asked for", "home='recomputed' was asked for")
-    alone = mo.plan(FRAMES, method="landmarks", landmarks=50)
+    alone = mo.plan(FRAMES, method="landmarks", landmarks=50, preset="paper")
     assert (alone.home, alone.passes) == ("none", 0)
     assert alone.reasons[1] == "every frame meets 50 landmarks"
 
@@ -87,19 +95,19 @@ def test_plan__takes_the_options_of_embed_and_counts_axes():
 @pytest.mark.usefixtures("in_this_thread")
 def test_plan__takes_covariances_that_are_given():
     covariance = xr.DataArray(np.tile(np.eye(4), (N, 1, 1)), dims=("frame", "feature", "feature_1"))
-    assert mo.plan(FRAMES, covariance=covariance).form in ("quadratic", "factor")
+    assert mo.plan(FRAMES, covariance=covariance, preset="paper").form in ("quadratic", "factor")
 
 
 @pytest.mark.usefixtures("in_this_thread")
 def test_plan__refuses_what_embed_refuses():
     with pytest.raises(ValueError, match="n_modes must be at least 1"):
-        mo.plan(FRAMES, n_modes=0)
+        mo.plan(FRAMES, n_modes=0, preset="paper")
     with pytest.raises(ValueError, match="at least window=21 frames"):
-        mo.plan(FRAMES[:20])
+        mo.plan(FRAMES[:20], preset="paper")
     with pytest.raises(ValueError, match=r"n_modes must be at most 598 for 600 frames; got 599\."):
-        mo.plan(FRAMES, n_modes=599)
+        mo.plan(FRAMES, n_modes=599, preset="paper")
     with pytest.raises(TypeError, match="unexpected keyword"):
-        mo.plan(FRAMES, colour="red")
+        mo.plan(FRAMES, colour="red", preset="paper")
 
 
 @pytest.mark.usefixtures("in_this_thread")
@@ -107,9 +115,9 @@ def test_plan__refuses_what_embed_refuses():
 def test_plan__a_segment_that_the_sample_cuts_is_no_short_segment(monkeypatch, cut):
     monkeypatch.setattr(planning, "_SAMPLE_FRAMES", 320)
     frames = FRAMES.assign_coords(segment=("frame", np.repeat([0, 1], [cut, N - cut])))
-    assert mo.plan(frames, form="quadratic").n_frames == N
+    assert mo.plan(frames, form="quadratic", preset="paper").n_frames == N
     monkeypatch.setattr(planning, "_SAMPLE_FRAMES", 10)  # less than a window
-    assert mo.plan(frames, form="quadratic").n_frames == N
+    assert mo.plan(frames, form="quadratic", preset="paper").n_frames == N
 
 
 # ------------------------------------------------------------------------------------------- what it chooses
@@ -154,7 +162,7 @@ def test_plan__says_why(there, monkeypatch, n, options, reasons):
     monkeypatch.setattr(planning, "_SAMPLE_FRAMES", 300)
     # frames that are never looked at beyond the sample
     frames = FRAMES.isel(frame=np.arange(n) % N).chunk(frame=300)
-    found = mo.plan(frames, precision="float32", form="quadratic", **options)
+    found = mo.plan(frames, precision="float32", form="quadratic", **options, preset="paper")
     assert found.n_frames == n
     for part, reason in zip(reasons, found.reasons, strict=True):
         assert part in reason
@@ -236,8 +244,8 @@ def test_plan__bounds_hold_for_memory_and_passes():
         Client(cluster) as client,
     ):
         for options in ways:
-            found = mo.plan(frames, n_modes=3, **options)
-            embedding = mo.embed(frames, n_modes=3, **options)
+            found = mo.plan(frames, n_modes=3, **options, preset="paper")
+            embedding = mo.embed(frames, n_modes=3, **options, preset="paper")
             peaks = client.run(peak)
             assert len(peaks) == found.n_workers == 2
             assert max(peaks.values()) <= found.peak_worker_bytes
@@ -299,7 +307,7 @@ def test_plan__counts_the_features(tmp_path):
     np.save(tmp_path / "wide.npy", np.random.default_rng(0).normal(size=(200_000, 16)))
     recording = mo.open_recording(tmp_path / "wide.npy", sampling_rate=1000.0)
     small, large = (mo.log_rms(recording, frame=frame) for frame in (1000, 100_000 // 40))
-    found = mo.plan(small, n_modes=2)
+    found = mo.plan(small, n_modes=2, preset="paper")
     assert found.peak_worker_bytes >= runs.task_memory(small).worker > runs.task_memory(small).task
     # 131 frames of 1000 samples of 16 channels, read, framed and squared
     assert runs.task_memory(small).task == 16 * 131_000 * 16 + 32 * 131_000 * 16 + 8 * 131 * 16
@@ -312,7 +320,7 @@ def test_plan__refuses_features_that_do_not_fit(monkeypatch):
     monkeypatch.setattr(runs, "workers", lambda: Workers(1, 2**29))
     wide = xr.DataArray(np.zeros((100_000, 200)), dims=("time", "channel"))
     with pytest.raises(ValueError, match=r"log_rms: the peak memory of a worker .* Take shorter frames"):
-        mo.plan(mo.log_rms(wide.chunk(), frame=30_000), window=3)
+        mo.plan(mo.log_rms(wide.chunk(), frame=30_000), window=3, preset="paper")
 
 
 def test_seconds__landmarks_in_the_window_form_cost_more_a_pair_the_farther_they_are_apart():

@@ -40,14 +40,14 @@ def asked(monkeypatch):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_embed__workers_that_leave_while_it_runs_do_not_change_the_decision(asked, way):
-    found = mo.embed(FRAMES, **OPTIONS, **way)
+    found = mo.embed(FRAMES, **OPTIONS, **way, preset="paper")
     assert len(asked) == 1
     assert found.attrs.get("home", "resident") == way.get("home", found.attrs.get("home", "resident"))
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_plan__asks_once_too(asked, way):
-    assert mo.plan(FRAMES, **OPTIONS, **way).worker_limit_bytes == 2**34
+    assert mo.plan(FRAMES, **OPTIONS, **way, preset="paper").worker_limit_bytes == 2**34
     assert len(asked) == 1
 
 
@@ -61,7 +61,7 @@ def test_plan__shows_the_decision_of_embed(monkeypatch, way):
 
     monkeypatch.setattr(embedding, "find_modes", watching)
     options = OPTIONS | way
-    planned, found = mo.plan(FRAMES, **options), mo.embed(FRAMES, **options)
+    planned, found = mo.plan(FRAMES, **options, preset="paper"), mo.embed(FRAMES, **options, preset="paper")
     (decision,) = taken
     assert (planned.method, planned.home, planned.tile) == (decision.method, decision.home, decision.tile)
     assert (planned.form, planned.precision) == (decision.distance.form, decision.distance.precision)

@@ -47,6 +47,7 @@ def embedded(home, tile, precision, epsilon, alpha):
             alpha=alpha,
             residual_tolerance=residual,
             **OPTIONS,
+            preset="paper",
         )
 
 
@@ -77,7 +78,7 @@ def test_embed__every_home_and_tile_size_gives_the_same(precision, epsilon, alph
 @pytest.mark.parametrize("home", ["resident", "recomputed", "disk"])
 def test_embed__residuals_are_as_small_as_their_home_asks(home, few_landmarks):
     with dask.config.set(scheduler="synchronous"):
-        found = mo.embed(FRAMES, home=home, **OPTIONS)
+        found = mo.embed(FRAMES, home=home, **OPTIONS, preset="paper")
     assert found["residual"].max() <= ways.TOLERANCES[home]
     assert found.attrs["passes"] < embedded(home, 64, "float64", "median", 0.0).attrs["passes"]
 
@@ -92,7 +93,7 @@ def test_embed__tiles_on_disk_are_gone_afterwards(tmp_path, monkeypatch):
 
     monkeypatch.setattr(ways, "disk_product", watching)
     with dask.config.set(scheduler="synchronous"):
-        mo.embed(FRAMES, home="disk", **OPTIONS)
+        mo.embed(FRAMES, home="disk", **OPTIONS, preset="paper")
     assert seen
     assert list(tmp_path.iterdir()) == []
 
@@ -113,11 +114,11 @@ def test_embed__one_worker_two_workers_and_one_that_dies_give_the_same(few_landm
             cluster.scale(n_workers)
             client.wait_for_workers(n_workers, timeout=60)
             for home in ("resident", "recomputed", "disk"):
-                made[home, n_workers] = mo.embed(frames, home=home, **options)
+                made[home, n_workers] = mo.embed(frames, home=home, **options, preset="paper")
         for home in ("resident", "recomputed"):
             client.wait_for_workers(2, timeout=60)
             killed = kill_in_mid_pass(client, monkeypatch, home, at_pass=2)
-            made[home, "killed"] = mo.embed(frames, home=home, **options)
+            made[home, "killed"] = mo.embed(frames, home=home, **options, preset="paper")
             assert len(killed) == 1
             monkeypatch.undo()
             monkeypatch.setattr("manifold_observer.pipeline.engine.landmarks._WARM_LANDMARKS", 20)
@@ -165,7 +166,7 @@ def test_embed__resident_tiles_that_do_not_fit_are_refused_with_what_would(monke
     # 260 frames in float64 are 270,400 bytes of 65,536; 128 frames are 65,536
     message = r"260 frames need 0\.00 GiB of 0\.00 GiB\. About 128 frames would fit: give home='recomputed'"
     with pytest.raises(ValueError, match=message):
-        mo.embed(FRAMES, home="resident", precision="float64", **OPTIONS)
+        mo.embed(FRAMES, home="resident", precision="float64", **OPTIONS, preset="paper")
 
 
 @pytest.mark.parametrize(

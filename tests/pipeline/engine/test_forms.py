@@ -94,7 +94,7 @@ WAYS = [
 @pytest.mark.filterwarnings("ignore:extend. .* are far")
 @pytest.mark.parametrize("way", WAYS)
 def test_registry__a_fourth_form_embeds_and_extends(way):
-    found, expected = (mo.embed(FRAMES, form=form, **OPTIONS, **way) for form in ("pairs", "quadratic"))
+    found, expected = (mo.embed(FRAMES, form=form, **OPTIONS, **way, preset="paper") for form in ("pairs", "quadratic"))
     assert found.attrs["form"] == "pairs"
     assert_allclose(found["eigenvalue"], expected["eigenvalue"], atol=1e-8)
     assert_allclose(found["coordinate"], expected["coordinate"], atol=1e-4)
@@ -106,14 +106,14 @@ def test_registry__a_fourth_form_embeds_and_extends(way):
 
 @pytest.mark.usefixtures("pairs")
 def test_registry__a_fourth_form_is_planned_and_probed():
-    assert mo.plan(FRAMES, form="pairs", **OPTIONS).form == "pairs"
-    assert mo.plan(FRAMES, form="pairs", method="landmarks", landmarks=60, **OPTIONS).form == "pairs"
-    assert mo.plan(FRAMES, **OPTIONS).form in forms.FORMS
+    assert mo.plan(FRAMES, form="pairs", **OPTIONS, preset="paper").form == "pairs"
+    assert mo.plan(FRAMES, form="pairs", method="landmarks", landmarks=60, **OPTIONS, preset="paper").form == "pairs"
+    assert mo.plan(FRAMES, **OPTIONS, preset="paper").form in forms.FORMS
 
 
 def test_registry__a_form_that_is_not_in_it_is_refused_with_the_names_of_those_that_are():
     with pytest.raises(ValueError, match="form must be one of 'auto', 'quadratic', 'factor', 'window'; got 'pairs'"):
-        mo.embed(FRAMES, form="pairs", **OPTIONS)
+        mo.embed(FRAMES, form="pairs", **OPTIONS, preset="paper")
 
 
 def spoken(path):

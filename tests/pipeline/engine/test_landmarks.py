@@ -63,7 +63,7 @@ def assert_same(one, other, within=1e-9):
 @pytest.fixture(scope="module")
 def whole():
     with dask.config.set(scheduler="synchronous"):
-        return mo.embed(FRAMES, landmarks=150, **OPTIONS)
+        return mo.embed(FRAMES, landmarks=150, **OPTIONS, preset="paper")
 
 
 # ------------------------------------------------------------------------------------------ how near it is
@@ -72,7 +72,7 @@ def whole():
 @pytest.mark.parametrize("landmarks", [80, 200, 400])
 @pytest.mark.parametrize(("route", "alpha"), [("nystrom", 0.0), ("nystrom", 0.5), ("diffusion", 0.0)])
 def test_embed__residuals_are_estimated_within_a_factor_of_two(landmarks, route, alpha):
-    embedding = mo.embed(FRAMES, landmarks=landmarks, landmark_route=route, alpha=alpha, **OPTIONS)
+    embedding = mo.embed(FRAMES, landmarks=landmarks, landmark_route=route, alpha=alpha, **OPTIONS, preset="paper")
     assert embedding.attrs["residual_from"] == "exact rows of 256 sampled frames"
     assert embedding.attrs["landmark_route"] == route
     assert (embedding.attrs["n_landmarks"], embedding.attrs["passes"]) == (landmarks, 0)
@@ -84,8 +84,10 @@ def test_embed__residuals_are_estimated_within_a_factor_of_two(landmarks, route,
 
 @pytest.mark.parametrize("choice", ["uniform", "kmeans++", "farthest"])
 def test_embed__every_choice_of_landmarks_is_near_the_exact_way(choice):
-    exact = mo.embed(FRAMES, **{**OPTIONS, "method": "exact"})
-    near = mo.embed(FRAMES, landmarks=200, landmark_choice=choice, epsilon=float(exact["epsilon"]), **OPTIONS)
+    exact = mo.embed(FRAMES, **{**OPTIONS, "method": "exact"}, preset="paper")
+    near = mo.embed(
+        FRAMES, landmarks=200, landmark_choice=choice, epsilon=float(exact["epsilon"]), **OPTIONS, preset="paper"
+    )
     assert_allclose(near["eigenvalue"], exact["eigenvalue"], atol=0.05)
     for mode, least in ((0, 0.999), (1, 0.95)):
         assert abs(np.corrcoef(near["coordinate"][:, mode], exact["coordinate"][:, mode])[0, 1]) > least
@@ -97,8 +99,8 @@ def test_embed__every_choice_of_landmarks_is_near_the_exact_way(choice):
 @pytest.mark.parametrize("alpha", [0.0, 0.5])
 @pytest.mark.parametrize("landmarks", [N, N + 200])
 def test_embed__with_all_frames_as_landmarks_is_the_exact_way(landmarks, alpha):
-    embedding = mo.embed(FRAMES, landmarks=landmarks, alpha=alpha, **OPTIONS)
-    exact = mo.embed(FRAMES, alpha=alpha, **{**OPTIONS, "method": "exact"})
+    embedding = mo.embed(FRAMES, landmarks=landmarks, alpha=alpha, **OPTIONS, preset="paper")
+    exact = mo.embed(FRAMES, alpha=alpha, **{**OPTIONS, "method": "exact"}, preset="paper")
     assert embedding.attrs["n_landmarks"] == N
     assert embedding["residual"].max() < 1e-10
     for name in ("eigenvalue", "coordinate", "lift", "epsilon", "degree"):
@@ -108,7 +110,7 @@ def test_embed__with_all_frames_as_landmarks_is_the_exact_way(landmarks, alpha):
 def test_embed__refinement_brings_residuals_down(whole):
     worst = [float(whole["residual"].max())]
     for refine in (1, 2):
-        embedding = mo.embed(FRAMES, landmarks=150, refine=refine, **OPTIONS)
+        embedding = mo.embed(FRAMES, landmarks=150, refine=refine, **OPTIONS, preset="paper")
         assert embedding.attrs["residual_from"] == "all frames"
         assert (embedding.attrs["passes"], embedding.attrs["refine"]) == (refine, refine)
         worst.append(float(embedding["residual"].max()))
@@ -124,7 +126,11 @@ def test_embed__refinement_brings_residuals_down(whole):
 @pytest.mark.parametrize("home", ["resident", "recomputed", "disk"])
 def test_embed__refinement_is_the_same_wherever_tiles_are(home):
     options = {"landmarks": 150, "refine": 2, "alpha": 0.5, **OPTIONS}
-    assert_same(mo.embed(FRAMES, home=home, tile=300, **options), mo.embed(FRAMES, home="local", **options), 1e-7)
+    assert_same(
+        mo.embed(FRAMES, home=home, tile=300, **options, preset="paper"),
+        mo.embed(FRAMES, home="local", **options, preset="paper"),
+        1e-7,
+    )
 
 
 # ------------------------------------------------------------------------------- the same however it is cut
@@ -133,28 +139,30 @@ def test_embed__refinement_is_the_same_wherever_tiles_are(home):
 @settings(max_examples=6)
 @given(chunkings(N))
 def test_embed__any_chunking_of_the_frames_gives_the_same(whole, chunks):
-    assert_same(mo.embed(FRAMES.chunk(frame=chunks), landmarks=150, **OPTIONS), whole, within=0)
+    assert_same(mo.embed(FRAMES.chunk(frame=chunks), landmarks=150, **OPTIONS, preset="paper"), whole, within=0)
 
 
 @pytest.mark.parametrize("route", ["nystrom", "diffusion"])
 def test_embed__any_span_of_a_task_gives_the_same(route, monkeypatch):
     options = {"landmarks": 150, "landmark_route": route, **OPTIONS}
-    one = mo.embed(FRAMES, **options)
+    one = mo.embed(FRAMES, **options, preset="paper")
     monkeypatch.setattr("manifold_observer.pipeline.engine.cuts.LANDMARK_SPAN", 97)
     monkeypatch.setattr("manifold_observer.pipeline.engine.cuts.GATHER_SPAN", 97)
     monkeypatch.setattr("manifold_observer.tasks.engine.landmarks.FRAMES_TOGETHER", 31)
-    assert_same(mo.embed(FRAMES, **options), one)
+    assert_same(mo.embed(FRAMES, **options, preset="paper"), one)
 
 
 def test_embed__threads_give_the_same(whole):
     with dask.config.set(scheduler="threads", num_workers=3):
-        assert_same(mo.embed(FRAMES.chunk(frame=90), landmarks=150, **OPTIONS), whole)
+        assert_same(mo.embed(FRAMES.chunk(frame=90), landmarks=150, **OPTIONS, preset="paper"), whole)
 
 
 def test_embed__every_form_and_single_precision_give_the_same(whole):
     for form in ("factor", "window"):
-        assert_same(mo.embed(FRAMES, landmarks=150, **{**OPTIONS, "form": form}), whole, within=1e-6)
-    assert_same(mo.embed(FRAMES, landmarks=150, **{**OPTIONS, "precision": "float32"}), whole, within=1e-3)
+        assert_same(mo.embed(FRAMES, landmarks=150, **{**OPTIONS, "form": form}, preset="paper"), whole, within=1e-6)
+    assert_same(
+        mo.embed(FRAMES, landmarks=150, **{**OPTIONS, "precision": "float32"}, preset="paper"), whole, within=1e-3
+    )
 
 
 # ------------------------------------------------------------------------------------------------ the rest
@@ -167,7 +175,7 @@ def test_embed__lift_is_that_of_its_coordinates(whole):
 
 def test_embed__windows_stay_in_their_segment():
     frames = FRAMES.assign_coords(segment=("frame", SEGMENT))
-    embedding = mo.embed(frames, landmarks=N, **OPTIONS)
+    embedding = mo.embed(frames, landmarks=N, **OPTIONS, preset="paper")
     assert residuals(embedding, segmented=True).max() < 1e-9
     assert residuals(embedding).max() > 1e-6  # the segments do matter
 
@@ -176,7 +184,11 @@ def test_embed__takes_covariances_that_are_given():
     covariances = dense.window_covariances(VALUES, np.zeros(N), WINDOW)
     given_ones = xr.DataArray(covariances, dims=("frame", "feature", "feature_1")).chunk(frame=123)
     options = {"landmarks": 150, **OPTIONS}
-    assert_same(mo.embed(FRAMES, covariance=given_ones, **options), mo.embed(FRAMES, **options), within=1e-6)
+    assert_same(
+        mo.embed(FRAMES, covariance=given_ones, **options, preset="paper"),
+        mo.embed(FRAMES, **options, preset="paper"),
+        within=1e-6,
+    )
 
 
 def test_observe__runs_on_it(whole):
@@ -189,7 +201,7 @@ def test_observe__runs_on_it(whole):
 
 def test_embed__refuses_local_scales():
     with pytest.raises(ValueError, match=r"epsilon='local' needs the neighbours among all frames.*method='exact'"):
-        mo.embed(FRAMES, epsilon="local", **OPTIONS)
+        mo.embed(FRAMES, epsilon="local", **OPTIONS, preset="paper")
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.5])
@@ -199,7 +211,7 @@ def test_embed__a_frame_that_no_landmark_reaches_is_told_and_spoils_nothing(alph
     covariance = xr.DataArray(np.tile(np.eye(4), (N, 1, 1)), dims=("frame", "feature", "feature_1"))
     frames, options = FRAMES.copy(data=values), {"landmarks": 50, "alpha": alpha, "covariance": covariance, **OPTIONS}
     with pytest.warns(UserWarning, match=r"1 of 700 frames are beyond the reach .*first is frame 100") as told:
-        found = mo.embed(frames, **options)
+        found = mo.embed(frames, **options, preset="paper")
     assert told[0].filename == __file__
     assert_array_equal(found["coordinate"][100], 0)
     assert found["degree"][100] == 1
@@ -215,7 +227,7 @@ def test_embed__a_solve_that_starts_from_landmarks_survives_a_frame_that_none_re
     made = []
     for home in ("local", "recomputed"):
         with pytest.warns(UserWarning, match="embed: ") as told:
-            made.append(mo.embed(FRAMES.copy(data=values), home=home, epsilon=4.0, **options))
+            made.append(mo.embed(FRAMES.copy(data=values), home=home, epsilon=4.0, **options, preset="paper"))
         assert told[0].filename == __file__
     assert_allclose(made[0]["eigenvalue"], made[1]["eigenvalue"], atol=1e-4)
 
@@ -224,7 +236,7 @@ def test_embed__names_silent_frames():
     values = VALUES.copy()
     values[400:440] = values[400]
     with pytest.raises(ValueError, match=r"must not be zero; got zero .* of block"):
-        mo.embed(FRAMES.copy(data=values), landmarks=100, **OPTIONS)
+        mo.embed(FRAMES.copy(data=values), landmarks=100, **OPTIONS, preset="paper")
 
 
 # ------------------------------------------------------------------------------- a few frames carry their own rows
@@ -257,7 +269,9 @@ def test_near__the_start_of_a_solve_holds_the_rows_of_its_windows(monkeypatch):
     monkeypatch.setattr("manifold_observer.pipeline.engine.landmarks._WARM_LANDMARKS", 15)
     joined, join = [], forms.join
     monkeypatch.setattr(forms, "join", lambda blocks: joined.append(join(blocks)) or joined[-1])
-    mo.embed(FRAMES, **{**OPTIONS, "method": "exact", "form": "window", "home": "recomputed", "tile": 100})
+    mo.embed(
+        FRAMES, **{**OPTIONS, "method": "exact", "form": "window", "home": "recomputed", "tile": 100}, preset="paper"
+    )
     assert [len(block.halo) for block in joined if block.n_frames == 15] == [15 * WINDOW]
 
 

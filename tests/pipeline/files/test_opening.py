@@ -85,7 +85,7 @@ def test_zarr__of_which_nothing_is_stored_is_refused(tmp_path, zarr_format):
     store = write_zarr(tmp_path / "a.zarr", zarr_format=zarr_format)
     for path in chunk_files(store):
         path.unlink()
-    with pytest.raises(ValueError, match="must store what it declares; got 0 of 4 chunks of 'recording'"):
+    with pytest.raises(ValueError, match="must hold the data that it declares; got 0 of 4 chunks of 'recording'"):
         mo.open_recording(store)
 
 

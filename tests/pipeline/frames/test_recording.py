@@ -178,13 +178,13 @@ def test_open_recording__damaged_netcdf_is_named(tmp_path):
 
 def test_open_recording__directory_that_is_no_zarr(tmp_path):
     (tmp_path / "notes.txt").write_text("nothing")
-    with pytest.raises(ValueError, match="is no Zarr group"):
+    with pytest.raises(ValueError, match="is not a Zarr group"):
         mo.open_recording(tmp_path)
 
 
 def test_open_recording__bare_zarr_array_is_no_group(tmp_path):
     zarr.save_array(str(tmp_path / "a.zarr"), VALUES)
-    with pytest.raises(ValueError, match="is no Zarr group"):
+    with pytest.raises(ValueError, match="is not a Zarr group"):
         mo.open_recording(tmp_path / "a.zarr")
 
 

@@ -7,8 +7,8 @@ import xarray as xr
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.frames.recording import clock
 from manifold_observer.pipeline.frames.units import alike, in_units, power_of_ten, seconds_in
-from manifold_observer.pipeline.jobs.run import RunConfig, forecast, run
-from manifold_observer.pipeline.jobs.stream import extend_result
+from manifold_observer.pipeline.jobs.run import RunConfig, plan_run, run
+from manifold_observer.pipeline.jobs.stream import continue_run
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 WALK = np.random.default_rng(0).normal(size=(160, 3)).cumsum(axis=0)
@@ -77,13 +77,13 @@ def test_run__joins_millivolts_and_microvolts_as_one_recording(tmp_path):
     frames = run(parts, tmp_path / "out.zarr", CONFIG)["frames/frames"]
     np.testing.assert_allclose(frames.values, WALK, rtol=1e-12)
     assert frames.attrs["units"] == "mV"
-    assert forecast(parts, CONFIG).n_frames == 160
+    assert plan_run(parts, CONFIG).n_frames == 160
 
 
 @pytest.mark.parametrize("units", ["degC", "mA", "1"])
 def test_run__refuses_units_that_measure_something_else(tmp_path, units):
     parts = [stored(tmp_path / "a.nc", WALK[:80], "mV"), stored(tmp_path / "b.nc", WALK[80:], units)]
-    with pytest.raises(ValueError, match=rf"units that measure the same; got 'mV' and '{units}' in .*b\.nc"):
+    with pytest.raises(ValueError, match=rf"units of the same quantity; got 'mV' and '{units}' in .*b\.nc"):
         run(parts, tmp_path / "out.zarr", CONFIG)
     assert not (tmp_path / "out.zarr").exists()
 
@@ -97,12 +97,12 @@ def test_run__refuses_other_channels(tmp_path, channels):
         run(parts, tmp_path / "out.zarr", CONFIG)
 
 
-def test_extend__goes_on_in_the_units_of_the_result(tmp_path):
+def test_continue__goes_on_in_the_units_of_the_result(tmp_path):
     run([stored(tmp_path / "a.nc", WALK[:80], "mV")], tmp_path / "out.zarr", CONFIG)
-    extend_result(tmp_path / "out.zarr", [stored(tmp_path / "b.nc", WALK[80:] / 1000, "V")], tmp_path / "more")
+    continue_run(tmp_path / "out.zarr", [stored(tmp_path / "b.nc", WALK[80:] / 1000, "V")], tmp_path / "more")
     np.testing.assert_allclose(mo.open_stream(tmp_path / "more").frames.values, WALK[80:], rtol=1e-12)
     with pytest.raises(ValueError, match=r"got 'mV' and 'mA' in .*c\.nc"):
-        extend_result(tmp_path / "out.zarr", [stored(tmp_path / "c.nc", WALK[80:], "mA")], tmp_path / "other")
+        continue_run(tmp_path / "out.zarr", [stored(tmp_path / "c.nc", WALK[80:], "mA")], tmp_path / "other")
 
 
 @pytest.mark.parametrize(("units", "period"), [("ms", 1e-3), ("s", 1.0), ("minutes", 60.0), ("1", 1.0)])

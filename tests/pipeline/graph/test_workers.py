@@ -137,7 +137,7 @@ def test_connect__refuses_other_workers_by_name_and_leaves_them_running(stranger
     np.save(tmp_path / "a.npy", np.random.default_rng(0).normal(size=(80, 3)).cumsum(axis=0))
     code, out, err = console("run", tmp_path / "a.npy", tmp_path / "out", "--cluster", other.address)
     assert (code, out, err.count("\n")) == (1, "", 1)
-    assert err.startswith("Error: cluster: workers must run what this process runs; tcp://127.0.0.1:")
+    assert err.startswith("Error: cluster: workers must have the same software as this process; tcp://127.0.0.1:")
     with cluster.GuardedClient(other.address) as client:
         assert set(client.run(eval, "__import__('os').getpid()").values()) == set(pids.values())
 
@@ -284,7 +284,7 @@ def test_explained__a_task_that_kills_its_workers_is_named():
         status = "running"
 
     error = lost.explained(KilledWorker("fused_product-0123abc", None, 3), Running(), "here", None)
-    assert str(error).startswith("cluster: 4 workers died one after the other over the task fused_product, most likely")
+    assert str(error).startswith("cluster: 4 workers died in turn while running the task fused_product, most likely")
 
 
 # ---------------------------------------------------------------------------------------------------- strangers

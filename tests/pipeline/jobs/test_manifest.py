@@ -14,7 +14,7 @@ from manifold_observer.pipeline.jobs import manifest
 from manifold_observer.pipeline.jobs.continuation import learnt_from
 from manifold_observer.pipeline.jobs.run import RunConfig, open_result, read_embedding, run
 from manifold_observer.pipeline.jobs.store import open_group
-from manifold_observer.pipeline.jobs.stream import extend_result
+from manifold_observer.pipeline.jobs.stream import continue_run
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
@@ -29,7 +29,7 @@ def made(tmp_path_factory):
         np.save(folder / f"{name}.npy", rows)
     run([folder / "a.npy"], folder / "a.zarr", RunConfig("identity", embed_options={"n_modes": 2}))
     for end in (1, 2):
-        extend_result(folder / "a.zarr", [folder / "b.npy", folder / "c.npy"][:end], folder / "more")
+        continue_run(folder / "a.zarr", [folder / "b.npy", folder / "c.npy"][:end], folder / "more")
     return folder
 
 
@@ -209,12 +209,12 @@ def test_read_embedding__a_flipped_bit_is_named(copied):
 
 @pytest.mark.parametrize("damage", [missing, cut, emptied, flipped])
 @pytest.mark.parametrize("place", ["a.zarr/state/carry", "a.zarr/embedding/lift", "more/000001.zarr/state/carry"])
-def test_extend__a_stream_does_not_go_on_from_what_is_damaged(made, copied, damage, place):
+def test_continue__a_stream_does_not_go_on_from_what_is_damaged(made, copied, damage, place):
     damage(chunks(copied / place)[0])
     np.save(copied / "d.npy", WALK[:20])
     before = sorted(copied.rglob("*"))
     with pytest.raises(ValueError, match=r"{0}\.zarr.*{2}".format(*place.partition(".zarr/"))):
-        extend_result(copied / "a.zarr", [made / "b.npy", made / "c.npy", copied / "d.npy"], copied / "more")
+        continue_run(copied / "a.zarr", [made / "b.npy", made / "c.npy", copied / "d.npy"], copied / "more")
     assert sorted(copied.rglob("*")) == before
 
 
@@ -229,7 +229,7 @@ def test_command__damage_is_one_sentence(copied, console):
     flipped(copied / "a.zarr/state/carry/c/0")
     for name in ("b", "c"):
         np.save(copied / f"{name}.npy", WALK[:20])
-    code, out, err = console("extend", copied / "a.zarr", copied / "b.npy", copied / "new")
+    code, out, err = console("continue", copied / "a.zarr", copied / "b.npy", copied / "new")
     assert (code, out) == (1, "")
     assert err.count("\n") == 1
     assert "state/carry must be those that were written" in err

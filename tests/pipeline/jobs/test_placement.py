@@ -23,7 +23,7 @@ from manifold_observer.pipeline.jobs.placement import rename_new
 from manifold_observer.pipeline.jobs.progress import Stages
 from manifold_observer.pipeline.jobs.run import RunConfig, open_result, run
 from manifold_observer.pipeline.jobs.store import alone, check_space, passes_beside, start, write_group, writing
-from manifold_observer.pipeline.jobs.stream import extend_result
+from manifold_observer.pipeline.jobs.stream import continue_run
 from manifold_observer.pipeline.jobs.workfolder import holding, work_folders
 from manifold_observer.pipeline.paper.demo import demonstrate
 
@@ -124,7 +124,7 @@ def test_run__reads_inputs_by_such_names(tmp_path):
     assert np.isfinite(state(tmp_path / "week.zarr")).all()
 
 
-def test_demo_and_extend__leave_neighbours_alone(tmp_path):
+def test_demo_and_continue__leave_neighbours_alone(tmp_path):
     for name, suffix in itertools.product(("demo.zarr", "more", "000000.zarr"), AUXILIARY):
         notes(tmp_path / f"{name}{suffix}")
     before = digest(tmp_path)
@@ -133,7 +133,7 @@ def test_demo_and_extend__leave_neighbours_alone(tmp_path):
     run([recording(tmp_path / "a.npy")], tmp_path / "a.zarr", IDENTITY)
     new = recording(tmp_path / "b.npy")
     before = digest(tmp_path)
-    assert extend_result(tmp_path / "a.zarr", [new], tmp_path / "more").added == 60
+    assert continue_run(tmp_path / "a.zarr", [new], tmp_path / "more").added == 60
     assert digest(tmp_path, without=["more"]) == before
 
 
@@ -181,7 +181,7 @@ def test_writing__a_finished_result_that_cannot_be_renamed_is_kept(tmp_path, mon
     with monkeypatch.context() as patched:
         patched.setattr(store, "rename_new", fail)
         if full:  # not even room for the sign that it is to be kept
-            patched.setattr(workfolder.Work, "_say", lambda *_: None)
+            patched.setattr(workfolder.WorkFolder, "_say", lambda *_: None)
         with pytest.raises(ValueError, match=r"cannot be written: Read-only file system\. The finished result is kept"):
             write(tmp_path / "out.zarr")
     (hidden,) = work_folders(tmp_path, "out.zarr")

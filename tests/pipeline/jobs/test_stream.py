@@ -25,8 +25,10 @@ from manifold_observer.pipeline.graph.ending import Ending, unheard
 from manifold_observer.pipeline.jobs import stream
 from manifold_observer.pipeline.jobs.run import RunConfig, read_embedding, run
 from manifold_observer.pipeline.jobs.store import alone, start, writing
-from manifold_observer.pipeline.jobs.stream import extend_result, follow
+from manifold_observer.pipeline.jobs.stream import continue_run, follow
 from manifold_observer.pipeline.jobs.workfolder import is_work_folder
+from manifold_observer.pipeline.observers.config import ObserverConfig
+from manifold_observer.pipeline.observers.observe import scan
 from strategies import chunkings, seeds
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
@@ -139,7 +141,7 @@ def everything(folder):
 
 @settings(max_examples=12)
 @given(kind=st.sampled_from(list(KINDS)), suffix=st.sampled_from(list(WRITERS)), cuts=chunkings(NEW), together=seeds)
-def test_extend__pieces_give_the_bits_of_one_run(learnt, tmp_path_factory, kind, suffix, cuts, together):
+def test_continue__pieces_give_the_bits_of_one_run(learnt, tmp_path_factory, kind, suffix, cuts, together):
     """Files end anywhere, within frames too; calls take one or several of them."""
     folder = tmp_path_factory.mktemp("pieces")
     result, write = learnt(kind, suffix), WRITERS[suffix]
@@ -147,22 +149,22 @@ def test_extend__pieces_give_the_bits_of_one_run(learnt, tmp_path_factory, kind,
     added, rng = 0, np.random.default_rng(together)
     for k in range(1, len(pieces) + 1):
         if k == len(pieces) or rng.uniform() < 0.5:
-            step = extend_result(result, pieces[:k], folder / "out")
+            step = continue_run(result, pieces[:k], folder / "out")
             added += step.added
             assert step.total == added
     expected = one_run(result, write(folder, "whole", ALL[LEARNT:]))
     found = assert_same(folder / "out", expected, times=False)
     np.testing.assert_array_equal(found["frames"], frames_of(result, folder / f"whole.{suffix}"))
-    assert extend_result(result, pieces, folder / "out") == (None, 0, added)
+    assert continue_run(result, pieces, folder / "out") == (None, 0, added)
 
 
 @pytest.mark.parametrize("suffix", WRITERS)
-def test_extend__times_are_the_bits_of_the_recording_before_the_cut(learnt, tmp_path, suffix):
+def test_continue__times_are_the_bits_of_the_recording_before_the_cut(learnt, tmp_path, suffix):
     """600 samples are 60 whole frames: the frames that follow are those of the uncut recording."""
     result, write = learnt("stft", suffix), WRITERS[suffix]
     pieces = [write(tmp_path, f"{k}", part) for k, part in enumerate(np.split(ALL[LEARNT:], [1, 50, 133]))]
     for k in (2, 3, 4):
-        extend_result(result, pieces[:k], tmp_path / "out")
+        continue_run(result, pieces[:k], tmp_path / "out")
     assert_same(tmp_path / "out", one_run(result, write(tmp_path, "whole", ALL), first=LEARNT // 10))
 
 
@@ -179,27 +181,27 @@ def test_extend__times_are_the_bits_of_the_recording_before_the_cut(learnt, tmp_
     ],
     ids=str,
 )
-def test_extend__observes_with_the_options_of_the_result(tmp_path, options):
+def test_continue__observes_with_the_options_of_the_result(tmp_path, options):
     result = learn(tmp_path, "stft", **options)
     new = write_npy(tmp_path, "new", ALL[LEARNT:])
     pieces = [write_npy(tmp_path, f"{k}", part) for k, part in enumerate(np.split(ALL[LEARNT:], [33, 134]))]
     for k in (1, 3):
-        extend_result(result, pieces[:k], tmp_path / "out")
+        continue_run(result, pieces[:k], tmp_path / "out")
     found = assert_same(tmp_path / "out", one_run(result, new, **options), times=False)
     assert found.attrs["gain"] == options.get("gain", "paper")
 
 
-def test_extend__of_a_result_that_began_with_its_coordinates(tmp_path):
+def test_continue__of_a_result_that_began_with_its_coordinates(tmp_path):
     """New frames have none, and need none while the recursion goes on."""
     result = learn(tmp_path, "stft", initial="paper")
     new = write_npy(tmp_path, "new", ALL[LEARNT:])
-    extend_result(result, [new], tmp_path / "out")
+    continue_run(result, [new], tmp_path / "out")
     assert_same(tmp_path / "out", one_run(result, new), times=False)
 
 
-def test_extend__a_part_is_an_ordinary_result_with_labels(learnt, tmp_path):
+def test_continue__a_part_is_an_ordinary_result_with_labels(learnt, tmp_path):
     result, new = learnt("stft"), write_npy(tmp_path, "new", ALL[LEARNT:])
-    step = extend_result(result, [new], tmp_path / "out")
+    step = continue_run(result, [new], tmp_path / "out")
     assert step == (tmp_path / "out" / "000000.zarr", 21, 21)
     tree = xr.open_datatree(step.part)
     assert set(tree.children) == {"frames", "state"}
@@ -220,22 +222,62 @@ def test_extend__a_part_is_an_ordinary_result_with_labels(learnt, tmp_path):
     assert stream_of["frames"].sizes == {"frame": 21, "feature": 12}
 
 
-def test_extend__histogram_edges_are_those_of_the_result(learnt, tmp_path):
+def test_continue__the_carry_reaches_the_scan_as_it_is_stored(learnt, tmp_path, monkeypatch):
+    """Where a segment begins is told by restarts, not by a time that is written over the carry's own."""
+    seen, scan = [], stream.scan
+
+    def spy(embedding, frames, config, starts, carry):
+        seen.append((starts, carry))
+        return scan(embedding, frames, config, starts, carry)
+
+    monkeypatch.setattr(stream, "scan", spy)
+    pieces = [write_npy(tmp_path, f"{k}", part) for k, part in enumerate(np.split(ALL[LEARNT:], [83]))]
+    for k in (1, 2):
+        continue_run(learnt("stft"), pieces[:k], tmp_path / "out")
+    stored = [learnt("stft"), tmp_path / "out/000000.zarr"]
+    for (starts, carry), before in zip(seen, stored, strict=True):
+        xr.testing.assert_identical(carry, xr.open_datatree(before)["state/carry"].load())
+        assert not starts.any()
+
+
+def test_continue__a_scan_starts_anew_where_it_is_told_whatever_the_clock_says(learnt):
+    result = xr.open_datatree(learnt("stft")).load()
+    embedding, frames = read_embedding(learnt("stft")), result["frames/frames"]
+    carry, config = result["state/carry"], ObserverConfig()
+    starts = np.zeros(frames.sizes["frame"], bool)
+    later = frames.assign_coords(time=frames["time"] + 1e6)
+    goes_on = scan(embedding, later, config, starts, carry)
+    np.testing.assert_array_equal(goes_on["state"], mo.observe(embedding, frames, carry=carry)["state"])
+    starts[0] = True
+    anew = scan(embedding, frames, config, starts, carry)
+    np.testing.assert_array_equal(anew["state"], mo.observe(embedding, frames)["state"])
+    assert not np.array_equal(anew["state"], goes_on["state"])
+
+
+def test_extend_result__is_the_old_name(learnt, tmp_path):
+    new = write_npy(tmp_path, "new", ALL[LEARNT:])
+    with pytest.warns(DeprecationWarning, match="extend_result is now called continue_run") as warned:
+        assert mo.extend_result(learnt("stft"), [new], tmp_path / "out").added == 21
+    assert [warning.filename for warning in warned] == [__file__]
+    assert mo.continue_run(learnt("stft"), [new], tmp_path / "out").added == 0
+
+
+def test_continue__histogram_edges_are_those_of_the_result(learnt, tmp_path):
     """New data of a smaller range would have other bins by themselves."""
     new = write_npy(tmp_path, "new", ALL[LEARNT:] / 4)
-    extend_result(learnt("histogram"), [new], tmp_path / "out")
+    continue_run(learnt("histogram"), [new], tmp_path / "out")
     edges = xr.open_datatree(learnt("histogram"))["frames/frames"].attrs["edges"]
     assert xr.open_datatree(tmp_path / "out/000000.zarr")["frames/frames"].attrs["edges"] == edges
 
 
-def test_extend__samples_outside_the_edges_are_refused_or_clipped(learnt, tmp_path):
+def test_continue__samples_outside_the_edges_are_refused_or_clipped(learnt, tmp_path):
     new = write_npy(tmp_path, "new", ALL[LEARNT:] + np.eye(NEW, 2, -30) * 9)
     with pytest.raises(ValueError, match=r"lies outside the edges.*count from sample 0 of .*new\.npy"):
-        extend_result(learnt("histogram"), [new], tmp_path / "out")
+        continue_run(learnt("histogram"), [new], tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    assert extend_result(learnt("histogram"), [new], tmp_path / "out", clip=True).added == 21
+    assert continue_run(learnt("histogram"), [new], tmp_path / "out", clip=True).added == 21
     with pytest.raises(ValueError, match="clip goes with histogram features; got stft"):
-        extend_result(learnt("stft"), [new], tmp_path / "other", clip=True)
+        continue_run(learnt("stft"), [new], tmp_path / "other", clip=True)
 
 
 # ------------------------------------------------------------------------------------------------------ clocks
@@ -266,13 +308,13 @@ def clocked(tmp_path_factory, in_this_thread):
 @pytest.mark.parametrize("cuts", [[100], [97], [60, 100, 107]])
 @pytest.mark.parametrize(("frame", "hop"), [(10, 10), (8, 3), (4, 9)])
 @pytest.mark.parametrize("pause", [0.0, 0.002])
-def test_extend__a_pause_of_the_clock_begins_a_segment(clocked, tmp_path, frame, hop, pause, cuts):
+def test_continue__a_pause_of_the_clock_begins_a_segment(clocked, tmp_path, frame, hop, pause, cuts):
     """Wherever files are cut: at the pause, before it, after it, with too little left for a frame."""
     result = clocked(frame, hop)
     times = 0.3 + np.arange(NEW) * 0.001 + pause * (np.arange(NEW) >= 100)
     pieces = csv_pieces(tmp_path, times, cuts)
     for k in range(1, len(pieces) + 1):
-        extend_result(result, pieces[:k], tmp_path / "out")
+        continue_run(result, pieces[:k], tmp_path / "out")
     stored = xr.open_datatree(result)
     whole = mo.log_rms(mo.open_recording(csv_pieces(tmp_path, times, [])[0]), frame=frame, hop=hop)
     expected = mo.observe(read_embedding(result), whole, carry=stored["state/carry"].load()).compute()
@@ -281,14 +323,14 @@ def test_extend__a_pause_of_the_clock_begins_a_segment(clocked, tmp_path, frame,
     assert_same(tmp_path / "out", expected, segment=int(wait > 1.5 * hop / 1000))
 
 
-def test_extend__a_clock_that_starts_over_goes_on(tmp_path):
+def test_continue__a_clock_that_starts_over_goes_on(tmp_path):
     def write(folder, name, values):
         return write_csv(folder, name, values, 5 + np.arange(len(values)) * 0.5)
 
     result = learn(tmp_path, "identity", write)
     pieces = [write(tmp_path, f"{k}", part) for k, part in enumerate(np.split(ALL[LEARNT:], [40, 90]))]
     for k in (1, 3):
-        extend_result(result, pieces[:k], tmp_path / "out")
+        continue_run(result, pieces[:k], tmp_path / "out")
     found = mo.open_stream(tmp_path / "out")
     np.testing.assert_allclose(found["time"], 5 + 0.5 * (LEARNT + np.arange(NEW)))
     np.testing.assert_array_equal(found["segment"], 0)
@@ -296,7 +338,7 @@ def test_extend__a_clock_that_starts_over_goes_on(tmp_path):
     assert_same(tmp_path / "out", whole, times=False)
 
 
-def test_extend__date_times_go_on_to_the_bit(tmp_path):
+def test_continue__date_times_go_on_to_the_bit(tmp_path):
     moments = np.datetime64("2026-03-09T23:59:50.1", "ns") + np.arange(900) * np.timedelta64(100_000_000, "ns")
     moments[700:] += np.timedelta64(1, "h")
 
@@ -307,7 +349,7 @@ def test_extend__date_times_go_on_to_the_bit(tmp_path):
     run([write("learnt", 0, 400)], result, RunConfig("identity", embed_options=EMBED))
     pieces = [write(f"{a}", a, b) for a, b in [(400, 401), (401, 650), (650, 777), (777, 900)]]
     for k in (1, 2, 4):
-        extend_result(result, pieces[:k], tmp_path / "out")
+        continue_run(result, pieces[:k], tmp_path / "out")
     whole = mo.identity(mo.open_recording(write("whole", 0, 900)))[400:]
     carry = xr.open_datatree(result)["state/carry"].load()
     found = assert_same(tmp_path / "out", mo.observe(read_embedding(result), whole, carry=carry).compute())
@@ -315,38 +357,38 @@ def test_extend__date_times_go_on_to_the_bit(tmp_path):
     assert sorted(set(found["segment"].values.tolist())) == [0, 1]
 
 
-def test_extend__overlapping_clocks_are_refused(tmp_path):
+def test_continue__overlapping_clocks_are_refused(tmp_path):
     times = np.arange(LEARNT) * 0.5
     result = learn(tmp_path, "identity", lambda folder, name, values: write_csv(folder, name, values, times))
     within = write_csv(tmp_path, "within", ALL[:50], 290 + times[:50])
     with pytest.raises(ValueError, match=r"follow each other in time; got .*within\.csv, which begins at 290 s where"):
-        extend_result(result, [within], tmp_path / "out")
+        continue_run(result, [within], tmp_path / "out")
     pieces = [write_csv(tmp_path, f"{t}", ALL[:50], t + times[:50]) for t in (300, 320)]
     with pytest.raises(
         ValueError, match=r"got .*320\.csv, which begins at 320 s where what came before ends at 324\.5 s"
     ):
-        extend_result(result, pieces, tmp_path / "out")
+        continue_run(result, pieces, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(("step", "rate"), [(0.00098, "1020.41"), (0.002, "500")])
-def test_extend__a_clock_of_another_rate_is_refused(clocked, tmp_path, step, rate):
+def test_continue__a_clock_of_another_rate_is_refused(clocked, tmp_path, step, rate):
     new = write_csv(tmp_path, "new", ALL[:60], np.round(0.3 + np.arange(60) * step, 5))
     with pytest.raises(ValueError, match=f"sampling rate of the result, 1000 Hz; got {rate} Hz"):
-        extend_result(clocked(10, 10), [new], tmp_path / "out")
+        continue_run(clocked(10, 10), [new], tmp_path / "out")
 
 
-def test_extend__a_few_samples_between_gaps_tell_no_rate(clocked, tmp_path):
+def test_continue__a_few_samples_between_gaps_tell_no_rate(clocked, tmp_path):
     pieces = csv_pieces(tmp_path, 0.3 + np.array([0, 1, 3, 4, 9, 12, 13]) * 0.001, [3, 5])
-    assert extend_result(clocked(4, 9), pieces, tmp_path / "out") == (None, 0, 0)
+    assert continue_run(clocked(4, 9), pieces, tmp_path / "out") == (None, 0, 0)
 
 
-def test_extend__after_several_recordings(tmp_path):
+def test_continue__after_several_recordings(tmp_path):
     sources = [write_npy(tmp_path, f"s{k}", samples(300, seed=k)) for k in (1, 2)]
     result = tmp_path / "learnt.zarr"
     run(sources, result, RunConfig("stft", {"frame": 10}, embed_options=EMBED))
     new = write_npy(tmp_path, "new", ALL[LEARNT:])
-    extend_result(result, [new], tmp_path / "out")
+    continue_run(result, [new], tmp_path / "out")
     found = assert_same(tmp_path / "out", one_run(result, new), segment=1, times=False)
     last = xr.open_datatree(result)["state/time"].values[-1]
     np.testing.assert_allclose(found["time"], last + 10 * np.arange(1, 22))
@@ -362,7 +404,7 @@ def grow(path, values, **coords):
 
 
 @each_kind
-def test_extend__the_recording_of_the_result_may_have_grown(tmp_path, kind):
+def test_continue__the_recording_of_the_result_may_have_grown(tmp_path, kind):
     """What comes is what one run over the grown recording would have given, across the end of the result too."""
     recording, result = write_zarr(tmp_path, "recording", ALL[:503]), tmp_path / "result.zarr"
     features, options = KINDS[kind]
@@ -370,18 +412,18 @@ def test_extend__the_recording_of_the_result_may_have_grown(tmp_path, kind):
         options = {"frame": 10, "edges": np.linspace(-1, 1, 6)}
     run([recording], result, RunConfig(features, options, embed_options=EMBED))
     first = xr.open_datatree(result)["frames"].sizes["frame"]
-    assert extend_result(result, [recording], tmp_path / "out").added == 0
+    assert continue_run(result, [recording], tmp_path / "out").added == 0
     assert not (tmp_path / "out").exists()
     for a, b in [(503, 504), (504, 551), (551, 790), (790, len(ALL))]:
         grow(recording, ALL[a:b])
-        extend_result(result, [recording], tmp_path / "out")
+        continue_run(result, [recording], tmp_path / "out")
     assert_same(tmp_path / "out", one_run(result, recording, first=first))
     np.testing.assert_array_equal(mo.open_stream(tmp_path / "out")["frames"], frames_of(result, recording)[first:])
 
 
 @pytest.mark.parametrize("pause", [0.0, 3.0])
 @pytest.mark.parametrize("at", [400, 497, 503, 507])
-def test_extend__a_grown_recording_with_a_clock(tmp_path, at, pause):
+def test_continue__a_grown_recording_with_a_clock(tmp_path, at, pause):
     times = np.arange(700) * 0.5 + pause * (np.arange(700) >= at)
     recording, result = tmp_path / "r.zarr", tmp_path / "result.zarr"
     write_zarr(tmp_path, "r", ALL[:503], time=times[:503])
@@ -389,7 +431,7 @@ def test_extend__a_grown_recording_with_a_clock(tmp_path, at, pause):
     first = xr.open_datatree(result)["frames"].sizes["frame"]
     for a, b in [(503, 506), (506, 700)]:
         grow(recording, ALL[a:b], time=times[a:b])
-        extend_result(result, [recording], tmp_path / "out")
+        continue_run(result, [recording], tmp_path / "out")
     whole = mo.stft(mo.open_recording(recording), frame=12, hop=5)
     expected = mo.observe(read_embedding(result), whole)
     found = mo.open_stream(tmp_path / "out")
@@ -397,76 +439,76 @@ def test_extend__a_grown_recording_with_a_clock(tmp_path, at, pause):
         np.testing.assert_array_equal(found[name], expected[name][first:], err_msg=name)
 
 
-def test_extend__holds_back_what_may_not_be_written_yet(tmp_path):
+def test_continue__holds_back_what_may_not_be_written_yet(tmp_path):
     """A writer that makes room first, and then writes: nothing of the room is taken for data."""
     recording, result = write_zarr(tmp_path, "new", ALL[LEARNT : LEARNT + 60]), learn(tmp_path, "stft", write_zarr)
     array = zarr.open_array(recording / "recording")
     cuts = [60, 100, 140, 180, NEW]
     for a, b in itertools.pairwise(cuts):
         array.resize((b, 2))
-        extend_result(result, [recording], tmp_path / "out", hold_back=40)
+        continue_run(result, [recording], tmp_path / "out", hold_back=40)
         array[a:b] = ALL[LEARNT + a : LEARNT + b]
     assert mo.open_stream(tmp_path / "out").sizes["frame"] == (NEW - 40) // 10
-    extend_result(result, [recording], tmp_path / "out")
+    continue_run(result, [recording], tmp_path / "out")
     whole = write_zarr(tmp_path, "whole", ALL[LEARNT:])
     assert_same(tmp_path / "out", one_run(result, whole), times=False)
 
 
-def test_extend__a_recording_that_shrank_is_refused(learnt, tmp_path):
+def test_continue__a_recording_that_shrank_is_refused(learnt, tmp_path):
     new = write_npy(tmp_path, "new", ALL[LEARNT:])
-    extend_result(learnt("stft"), [new], tmp_path / "out")
+    continue_run(learnt("stft"), [new], tmp_path / "out")
     write_npy(tmp_path, "new", ALL[LEARNT:-1])
     with pytest.raises(ValueError, match=r"must not shrink; got 216 samples in .*new\.npy, which had 217"):
-        extend_result(learnt("stft"), [new], tmp_path / "out")
+        continue_run(learnt("stft"), [new], tmp_path / "out")
     result = learn(tmp_path, "stft")
     source = write_npy(tmp_path, "source", ALL[:500])
     with pytest.raises(ValueError, match=r"must not shrink; got 500 samples in .*source\.npy, which had 600"):
-        extend_result(result, [source], tmp_path / "other")
+        continue_run(result, [source], tmp_path / "other")
 
 
-def test_extend__only_the_last_recording_grows(learnt, tmp_path):
+def test_continue__only_the_last_recording_grows(learnt, tmp_path):
     pieces = [write_npy(tmp_path, f"{k}", ALL[: 15 + k]) for k in range(3)]
-    assert extend_result(learnt("stft"), pieces[:2], tmp_path / "out").added == 3
+    assert continue_run(learnt("stft"), pieces[:2], tmp_path / "out").added == 3
     write_npy(tmp_path, "1", ALL[:17])
-    assert extend_result(learnt("stft"), pieces, tmp_path / "out").added == 1
+    assert continue_run(learnt("stft"), pieces, tmp_path / "out").added == 1
     write_npy(tmp_path, "1", ALL[:30])
-    assert extend_result(learnt("stft"), pieces, tmp_path / "out").added == 0  # used up, and not looked at again
+    assert continue_run(learnt("stft"), pieces, tmp_path / "out").added == 0  # used up, and not looked at again
     write_npy(tmp_path, "2", ALL[:19])
-    assert extend_result(learnt("stft"), [*pieces, write_npy(tmp_path, "3", ALL[:8])], tmp_path / "out").added == 1
+    assert continue_run(learnt("stft"), [*pieces, write_npy(tmp_path, "3", ALL[:8])], tmp_path / "out").added == 1
     write_npy(tmp_path, "2", ALL[:20])
     with pytest.raises(ValueError, match=r"only the last recording may grow; got 20 samples in .*2\.npy, which had 19"):
-        extend_result(learnt("stft"), [*pieces, tmp_path / "3.npy"], tmp_path / "out")
+        continue_run(learnt("stft"), [*pieces, tmp_path / "3.npy"], tmp_path / "out")
 
 
 # ------------------------------------------------------------------------------------------- refusals and kills
 
 
-def test_extend__recordings_of_earlier_calls_come_first(learnt, tmp_path):
+def test_continue__recordings_of_earlier_calls_come_first(learnt, tmp_path):
     pieces = [write_npy(tmp_path, name, ALL[LEARNT:]) for name in "abc"]
-    extend_result(learnt("stft"), pieces[:2], tmp_path / "out")
+    continue_run(learnt("stft"), pieces[:2], tmp_path / "out")
     for others in (pieces[2:], pieces[:1], pieces[::-1]):
         with pytest.raises(ValueError, match="must begin with the 2 recordings of the parts before"):
-            extend_result(learnt("stft"), others, tmp_path / "out")
+            continue_run(learnt("stft"), others, tmp_path / "out")
     assert everything(tmp_path / "out") == ["000000.zarr"]
 
 
-def test_extend__used_pieces_are_not_read_again(learnt, tmp_path):
+def test_continue__used_pieces_are_not_read_again(learnt, tmp_path):
     pieces = [write_npy(tmp_path, f"{k}", part) for k, part in enumerate(np.split(ALL[LEARNT:], [100]))]
-    extend_result(learnt("stft"), pieces[:1], tmp_path / "out")
-    extend_result(learnt("stft"), pieces, tmp_path / "out")
+    continue_run(learnt("stft"), pieces[:1], tmp_path / "out")
+    continue_run(learnt("stft"), pieces, tmp_path / "out")
     pieces[0].unlink()
     more = write_npy(tmp_path, "more", ALL[:50])
-    assert extend_result(learnt("stft"), [*pieces, more], tmp_path / "out").added == 5
+    assert continue_run(learnt("stft"), [*pieces, more], tmp_path / "out").added == 5
 
 
-def test_extend__parts_of_another_result_are_refused(learnt, tmp_path):
+def test_continue__parts_of_another_result_are_refused(learnt, tmp_path):
     new = write_npy(tmp_path, "new", ALL[LEARNT:])
-    extend_result(learnt("stft"), [new], tmp_path / "out")
+    continue_run(learnt("stft"), [new], tmp_path / "out")
     other = learn(tmp_path, "stft", gamma=0.5)
     with pytest.raises(
         ValueError, match=r"must hold parts that follow .*learnt\.zarr; got .*000000\.zarr, which follows"
     ):
-        extend_result(other, [new], tmp_path / "out")
+        continue_run(other, [new], tmp_path / "out")
 
 
 @pytest.mark.parametrize(
@@ -481,133 +523,133 @@ def test_extend__parts_of_another_result_are_refused(learnt, tmp_path):
         (lambda folder: folder / "*.npy", r"\*\.npy must match a recording; got none"),
     ],
 )
-def test_extend__other_recordings_are_refused(learnt, tmp_path, make, message):
+def test_continue__other_recordings_are_refused(learnt, tmp_path, make, message):
     new = make(tmp_path)
     with pytest.raises((ValueError, FileNotFoundError), match=message):
-        extend_result(learnt("stft"), [new], tmp_path / "out")
+        continue_run(learnt("stft"), [new], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-def test_extend__bad_samples_are_named(learnt, tmp_path):
+def test_continue__bad_samples_are_named(learnt, tmp_path):
     pieces = [write_npy(tmp_path, f"{k}", part) for k, part in enumerate(np.split(ALL[LEARNT:], [50]))]
-    extend_result(learnt("identity"), pieces[:1], tmp_path / "out")
+    continue_run(learnt("identity"), pieces[:1], tmp_path / "out")
     values = ALL[LEARNT + 50 :].copy()
     values[7, 1] = np.nan
     write_npy(tmp_path, "1", values)
     with pytest.raises(ValueError, match=r"frame 7 holds NaN.* Samples and frames count from sample 0 of .*1\.npy"):
-        extend_result(learnt("identity"), pieces, tmp_path / "out")
+        continue_run(learnt("identity"), pieces, tmp_path / "out")
     assert everything(tmp_path / "out") == ["000000.zarr"]
 
 
-def test_extend__what_is_no_result_of_run_is_refused(tmp_path, learnt):
+def test_continue__what_is_no_result_of_run_is_refused(tmp_path, learnt):
     new = write_npy(tmp_path, "new", ALL[LEARNT:])
     with pytest.raises(FileNotFoundError, match="does not exist"):
-        extend_result(tmp_path / "no.zarr", [new], tmp_path / "out")
-    extend_result(learnt("stft"), [new], tmp_path / "out")
+        continue_run(tmp_path / "no.zarr", [new], tmp_path / "out")
+    continue_run(learnt("stft"), [new], tmp_path / "out")
     with writing(tmp_path / "demo.zarr") as folder:
         start(folder, {"demo": "sphere"})
     with pytest.raises(ValueError, match="must hold its settings"):
-        extend_result(tmp_path / "demo.zarr", [new], tmp_path / "other")
+        continue_run(tmp_path / "demo.zarr", [new], tmp_path / "other")
 
 
-def test_extend__the_place_is_for_parts_alone(learnt, tmp_path):
+def test_continue__the_place_is_for_parts_alone(learnt, tmp_path):
     new = write_npy(tmp_path, "new", ALL[LEARNT:])
     with pytest.raises(ValueError, match="OUT must not be the result or a recording"):
-        extend_result(learnt("stft"), [new], learnt("stft"))
+        continue_run(learnt("stft"), [new], learnt("stft"))
     with pytest.raises(ValueError, match="hold nothing but parts"):
-        extend_result(learnt("stft"), [new], tmp_path)
+        continue_run(learnt("stft"), [new], tmp_path)
     with pytest.raises(ValueError, match="must exist"):
-        extend_result(learnt("stft"), [new], tmp_path / "no" / "out")
+        continue_run(learnt("stft"), [new], tmp_path / "no" / "out")
 
 
 @pytest.mark.parametrize(
     "name", ["000001.zarr.partial", ".000001.zarr.0123456789abcdef.manifold-observer", "notes.txt"]
 )
-def test_extend__nothing_of_the_users_in_the_place_is_touched(learnt, tmp_path, name):
+def test_continue__nothing_of_the_users_in_the_place_is_touched(learnt, tmp_path, name):
     new = write_npy(tmp_path, "new", ALL[LEARNT:])
-    extend_result(learnt("stft"), [new], tmp_path / "out")
+    continue_run(learnt("stft"), [new], tmp_path / "out")
     (tmp_path / "out" / name).mkdir()
     (tmp_path / "out" / name / "thesis.tex").write_text("years of work")
     more = write_npy(tmp_path, "more", ALL[:100])
     with pytest.raises(ValueError, match="hold nothing but parts"):
-        extend_result(learnt("stft"), [new, more], tmp_path / "out")
+        continue_run(learnt("stft"), [new, more], tmp_path / "out")
     assert (tmp_path / "out" / name / "thesis.tex").read_text() == "years of work"
 
 
-def test_extend__an_empty_folder_of_the_user_stays_and_a_new_one_goes(learnt, tmp_path):
+def test_continue__an_empty_folder_of_the_user_stays_and_a_new_one_goes(learnt, tmp_path):
     new = write_npy(tmp_path, "new", ALL[:3])
     (tmp_path / "mine").mkdir()
     for name in ("mine", "out"):
-        assert extend_result(learnt("stft"), [new], tmp_path / name).added == 0
+        assert continue_run(learnt("stft"), [new], tmp_path / name).added == 0
     assert everything(tmp_path) == ["mine", "new.npy"]
 
 
-def test_extend__a_link_to_nothing_is_refused(learnt, tmp_path):
+def test_continue__a_link_to_nothing_is_refused(learnt, tmp_path):
     new = write_npy(tmp_path, "new", ALL[LEARNT:])
     (tmp_path / "out").symlink_to("nothing")
     with pytest.raises(ValueError, match="OUT must be a new folder"):
-        extend_result(learnt("stft"), [new], tmp_path / "out")
+        continue_run(learnt("stft"), [new], tmp_path / "out")
     assert everything(tmp_path) == ["new.npy", "out"]
 
 
-def test_extend__what_a_kill_at_the_very_end_leaves_goes_with_the_next_part(learnt, tmp_path):
+def test_continue__what_a_kill_at_the_very_end_leaves_goes_with_the_next_part(learnt, tmp_path):
     pieces = [write_npy(tmp_path, f"{k}", part) for k, part in enumerate(np.split(ALL[LEARNT:], [83]))]
     script = f"""
         import os, signal
         from pathlib import Path
         from manifold_observer.pipeline.jobs import store, stream
         store.sync = lambda *_args: os.kill(os.getpid(), signal.SIGKILL)
-        stream.extend_result(Path({str(learnt("stft"))!r}), [Path({str(pieces[0])!r})], Path("out"))
+        stream.continue_run(Path({str(learnt("stft"))!r}), [Path({str(pieces[0])!r})], Path("out"))
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], cwd=tmp_path, timeout=120, check=False)
     assert done.returncode == -signal.SIGKILL
     assert len(everything(tmp_path / "out")) == 3
-    assert extend_result(learnt("stft"), pieces, tmp_path / "out").part == tmp_path / "out" / "000001.zarr"
+    assert continue_run(learnt("stft"), pieces, tmp_path / "out").part == tmp_path / "out" / "000001.zarr"
     assert everything(tmp_path / "out") == ["000000.zarr", "000001.zarr"]
 
 
-def test_extend__two_at_once(learnt, tmp_path):
+def test_continue__two_at_once(learnt, tmp_path):
     new = write_npy(tmp_path, "new", ALL[LEARNT:])
     with alone(tmp_path / "out"), pytest.raises(ValueError, match=r"another run is writing to .*out"):
-        extend_result(learnt("stft"), [new], tmp_path / "out")
-    assert extend_result(learnt("stft"), [new], tmp_path / "out").added == 21
+        continue_run(learnt("stft"), [new], tmp_path / "out")
+    assert continue_run(learnt("stft"), [new], tmp_path / "out").added == 21
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-def test_extend__what_fails_in_the_middle_leaves_nothing_and_the_same_call_goes_on(
+def test_continue__what_fails_in_the_middle_leaves_nothing_and_the_same_call_goes_on(
     learnt, tmp_path, monkeypatch, error
 ):
     pieces = [write_npy(tmp_path, f"{k}", part) for k, part in enumerate(np.split(ALL[LEARNT:], [83]))]
-    extend_result(learnt("stft"), pieces[:1], tmp_path / "out")
+    continue_run(learnt("stft"), pieces[:1], tmp_path / "out")
 
     def fail(*_args, **_options):
         raise error
 
     with monkeypatch.context() as patched:
-        patched.setattr(stream, "observe", fail)
+        patched.setattr(stream, "scan", fail)
         with pytest.raises(error):
-            extend_result(learnt("stft"), pieces, tmp_path / "out")
+            continue_run(learnt("stft"), pieces, tmp_path / "out")
     assert everything(tmp_path / "out") == ["000000.zarr"]
-    extend_result(learnt("stft"), pieces, tmp_path / "out")
+    continue_run(learnt("stft"), pieces, tmp_path / "out")
     assert_same(tmp_path / "out", one_run(learnt("stft"), write_npy(tmp_path, "w", ALL[LEARNT:])), times=False)
 
 
-def test_extend__killed_in_the_middle_the_same_call_goes_on(learnt, tmp_path):
+def test_continue__killed_in_the_middle_the_same_call_goes_on(learnt, tmp_path):
     pieces = [write_npy(tmp_path, f"{k}", part) for k, part in enumerate(np.split(ALL[LEARNT:], [83]))]
-    extend_result(learnt("stft"), pieces[:1], tmp_path / "out")
+    continue_run(learnt("stft"), pieces[:1], tmp_path / "out")
     script = f"""
         import os, signal
         from pathlib import Path
         from manifold_observer.pipeline.jobs import stream
-        stream.observe = lambda *_args, **_options: os.kill(os.getpid(), signal.SIGKILL)
-        stream.extend_result(Path({str(learnt("stft"))!r}), [Path(p) for p in {list(map(str, pieces))}], Path("out"))
+        stream.scan = lambda *_args, **_options: os.kill(os.getpid(), signal.SIGKILL)
+        stream.continue_run(Path({str(learnt("stft"))!r}), [Path(p) for p in {list(map(str, pieces))}], Path("out"))
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], cwd=tmp_path, timeout=120, check=False)
     assert done.returncode == -signal.SIGKILL
     *hidden, _ = everything(tmp_path / "out")
     assert [is_work_folder(tmp_path / "out" / name) for name in hidden] == [True, True]  # of the part, of the stream
     assert mo.open_stream(tmp_path / "out").sizes["frame"] == 8
-    extend_result(learnt("stft"), pieces, tmp_path / "out")
+    continue_run(learnt("stft"), pieces, tmp_path / "out")
     assert everything(tmp_path / "out") == ["000000.zarr", "000001.zarr"]
     assert_same(tmp_path / "out", one_run(learnt("stft"), write_npy(tmp_path, "w", ALL[LEARNT:])), times=False)
 
@@ -615,7 +657,7 @@ def test_extend__killed_in_the_middle_the_same_call_goes_on(learnt, tmp_path):
 def test_open_stream__refuses_what_is_not_whole(learnt, tmp_path):
     pieces = [write_npy(tmp_path, f"{k}", part) for k, part in enumerate(np.split(ALL[LEARNT:], [83]))]
     for k in (1, 2):
-        extend_result(learnt("stft"), pieces[:k], tmp_path / "out")
+        continue_run(learnt("stft"), pieces[:k], tmp_path / "out")
     (tmp_path / "out" / "000000.zarr").rename(tmp_path / "away")
     with pytest.raises(ValueError, match=r"has no 000000\.zarr"):
         mo.open_stream(tmp_path / "out")
@@ -696,8 +738,8 @@ def test_follow__holds_the_place(learnt, tmp_path):
     with contextlib.closing(follow(learnt("stft"), [new], tmp_path / "out")) as steps:
         assert next(steps).added == 21
         with pytest.raises(ValueError, match="another run is writing"):
-            extend_result(learnt("stft"), [new], tmp_path / "out")
-    assert extend_result(learnt("stft"), [new], tmp_path / "out").added == 0
+            continue_run(learnt("stft"), [new], tmp_path / "out")
+    assert continue_run(learnt("stft"), [new], tmp_path / "out").added == 0
 
 
 # ----------------------------------------------------------------------------------------------------- command
@@ -705,8 +747,8 @@ def test_follow__holds_the_place(learnt, tmp_path):
 
 @pytest.fixture
 def call(console):
-    """The console, with the command extend."""
-    return functools.partial(console, "extend")
+    """The console, with the command continue."""
+    return functools.partial(console, "continue")
 
 
 def test_command__adds_one_part(call, learnt, tmp_path):
@@ -721,6 +763,18 @@ def test_command__adds_one_part(call, learnt, tmp_path):
     code, text, err = call(learnt("stft"), new, more, tmp_path / "out", "--cluster", "none")
     assert (code, err) == (0, "")
     assert text == f"1 frames added, 22 in all, written to {tmp_path / 'out/000001.zarr'}\n"
+
+
+def test_command__extend_is_the_old_name(console, learnt, tmp_path):
+    new = write_npy(tmp_path, "new", ALL[LEARNT:])
+    code, text, err = console("extend", learnt("stft"), new, tmp_path / "out", "--json")
+    assert code == 0
+    assert json.loads(text)["added"] == 21
+    assert err == "Warning: extend is now called continue; the old name will be removed in the next version.\n"
+    code, text, err = console("--help")
+    assert (code, err) == (0, "")
+    assert " continue " in text
+    assert " extend " not in text
 
 
 def test_command__follows_until_nothing_comes(call, learnt, tmp_path):
@@ -756,7 +810,7 @@ def test_command__follows_until_it_is_asked_to_end(learnt, tmp_path, ask):
     parts = np.split(ALL[LEARNT:], [83])
     write_npy(tmp_path, "0", parts[0])
     script = Path(sys.executable).parent / "manifold-observer"
-    words = [script, "extend", learnt("stft"), "*.npy", "out", "--follow", "--interval", "0.05", "--json"]
+    words = [script, "continue", learnt("stft"), "*.npy", "out", "--follow", "--interval", "0.05", "--json"]
     with subprocess.Popen(list(map(str, words)), cwd=tmp_path, stdout=subprocess.PIPE, text=True) as following:
         try:
             assert json.loads(following.stdout.readline())["added"] == 8
@@ -799,12 +853,12 @@ def test_ending__processes_started_unheard_do_not_hear_an_interrupt():
 
 
 @pytest.mark.parametrize("gain", ["kalman", "dmk"])
-def test_extend__optimal_gains_go_on_to_the_bit_with_their_deviations(tmp_path, gain):
+def test_continue__optimal_gains_go_on_to_the_bit_with_their_deviations(tmp_path, gain):
     rates = {"rates": np.array([0.2, 0.3])} if gain == "kalman" else {}
     result = learn(tmp_path, "identity", gain=gain, **rates)
     pieces = [write_npy(tmp_path, name, part) for name, part in (("b", ALL[LEARNT:-31]), ("c", ALL[-31:]))]
     for end in (1, 2):
-        extend_result(result, pieces[:end], tmp_path / "out")
+        continue_run(result, pieces[:end], tmp_path / "out")
     expected = one_run(result, write_npy(tmp_path, "rest", ALL[LEARNT:]), gain=gain, **rates)
     found = mo.open_stream(tmp_path / "out").load()
     np.testing.assert_array_equal(found["state"], expected["state"])

@@ -5,7 +5,7 @@ import pytest
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.jobs.run import RunConfig, run
-from manifold_observer.pipeline.jobs.stream import extend_result, follow
+from manifold_observer.pipeline.jobs.stream import continue_run, follow
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 WALK = np.round(np.random.default_rng(0).normal(size=(240, 2)).cumsum(axis=0), 4)
@@ -57,21 +57,21 @@ def test_follow__a_number_that_is_cut_is_left_until_its_line_ends(learnt, tmp_pa
     np.testing.assert_array_equal(mo.open_stream(tmp_path / "more").frames.values, WALK[LEARNT:])
 
 
-def test_extend__a_row_without_line_end_is_left_for_the_next_call(learnt, tmp_path):
+def test_continue__a_row_without_line_end_is_left_for_the_next_call(learnt, tmp_path):
     new = tmp_path / "new.csv"
     new.write_text("x,y\n" + rows(WALK[LEARNT : LEARNT + 20])[:-2])
-    assert extend_result(learnt, [new], tmp_path / "more").added == 19
+    assert continue_run(learnt, [new], tmp_path / "more").added == 19
     new.write_text("x,y\n" + rows(WALK[LEARNT:]))
-    assert extend_result(learnt, [new], tmp_path / "more").added == 101
+    assert continue_run(learnt, [new], tmp_path / "more").added == 101
     np.testing.assert_array_equal(mo.open_stream(tmp_path / "more").frames.values, WALK[LEARNT:])
 
 
-def test_extend__a_piece_that_another_follows_has_ended(learnt, tmp_path):
+def test_continue__a_piece_that_another_follows_has_ended(learnt, tmp_path):
     first, second = tmp_path / "1.csv", table(tmp_path / "2.csv", WALK[LEARNT + 20 :])
     first.write_text("x,y\n" + rows(WALK[LEARNT : LEARNT + 20])[:-1])
-    assert extend_result(learnt, [first], tmp_path / "more").added == 19
+    assert continue_run(learnt, [first], tmp_path / "more").added == 19
     with pytest.warns(UserWarning, match="has no line end"):
-        assert extend_result(learnt, [first, second], tmp_path / "more").added == 101
+        assert continue_run(learnt, [first, second], tmp_path / "more").added == 101
     np.testing.assert_array_equal(mo.open_stream(tmp_path / "more").frames.values, WALK[LEARNT:])
 
 

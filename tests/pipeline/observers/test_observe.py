@@ -268,7 +268,10 @@ REFUSALS = {
     "gamma above": (lambda: mo.observe(EMBEDDING, FRAMES, 1.5), "gamma must lie in"),
     "gamma below": (lambda: mo.observe(EMBEDDING, FRAMES, -0.1), "gamma must lie in"),
     "gamma NaN": (lambda: mo.observe(EMBEDDING, FRAMES, np.nan), "gamma must lie in"),
-    "gain": (lambda: mo.observe(EMBEDDING, FRAMES, gain="big"), "gain must be one of 'paper', 'unit', 'kalman', 'dmk'"),
+    "gain": (
+        lambda: mo.observe(EMBEDDING, FRAMES, gain="big"),
+        "gain must be one of 'auto', 'paper', 'unit', 'kalman', 'dmk'",
+    ),
     "step": (lambda: mo.observe(EMBEDDING, FRAMES, step="leap"), "step must be one of 'exact', 'euler'"),
     "initial": (lambda: mo.observe(EMBEDDING, FRAMES, initial="zero"), "initial must be one of 'steady', 'paper'"),
     "substeps": (lambda: mo.observe(EMBEDDING, FRAMES, step="euler", substeps=0), "substeps must be at least 1"),

@@ -49,11 +49,11 @@ def test_realisation__finds_the_slowest_rate_in_few_frames():
     assert found["rate"].sel(alpha=0.0, epsilon_factor=0.16, mode=1).item() == pytest.approx(1, abs=0.25)
 
 
-def test_pieces__are_fifty_realisations_or_five():
-    whole, quick = CIRCLE.pieces(False), CIRCLE.pieces(True)
-    assert [piece.settings["seed"] for piece in whole] == list(range(1, 51))
+def test_works__are_fifty_realisations_or_five():
+    whole, quick = CIRCLE.works(False), CIRCLE.works(True)
+    assert [work.settings["seed"] for work in whole] == list(range(1, 51))
     assert quick == whole[:5]
-    assert {piece.function for piece in whole} == {circle_realisation}
+    assert {work.function for work in whole} == {circle_realisation}
 
 
 def test_join__puts_realisations_beside_one_another():
@@ -98,7 +98,6 @@ def test_judge__nearer_is_judged_realisation_by_realisation():
 
 
 def test_draw__pictures_have_labelled_axes_with_units_and_a_legend_outside():
-    pytest.importorskip("matplotlib")
     pictures = CIRCLE.draw(join())
     assert set(pictures) == {"eigenvalues", "settings"}
     for figure in pictures.values():
@@ -110,7 +109,6 @@ def test_draw__pictures_have_labelled_axes_with_units_and_a_legend_outside():
 
 
 def test_draw__points_are_the_means_and_lines_the_truth():
-    pytest.importorskip("matplotlib")
     joined = join()
     (axes,) = CIRCLE.draw(joined)["eigenvalues"].axes
     mean = joined["rate"].sel(alpha=0.0, epsilon_factor=0.16).mean("realisation")

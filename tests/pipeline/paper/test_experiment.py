@@ -1,4 +1,4 @@
-"""Experiments are cut into pieces that are kept, drawn, and judged as their numbers say."""
+"""Experiments are cut into works that are kept, drawn, and judged as their numbers say."""
 
 import errno
 import json
@@ -15,9 +15,9 @@ import xarray as xr
 from damage import digest_of
 
 from manifold_observer.pipeline.paper import drift as paper_drift
-from manifold_observer.pipeline.paper import piecefile
+from manifold_observer.pipeline.paper import sealed
 from manifold_observer.pipeline.paper import sphere as paper_sphere
-from manifold_observer.pipeline.paper.experiment import Claim, Experiment, Piece, claims_table, reproduce
+from manifold_observer.pipeline.paper.experiment import Claim, Experiment, Work, claims_table, reproduce
 from manifold_observer.pipeline.paper.experiments import EXPERIMENTS
 from manifold_observer.pipeline.paper.pictures import new_figure
 from manifold_observer.tasks import atomic
@@ -38,11 +38,11 @@ def broken(x):
 
 def experiment(function=square, numbers=(1, 2, 3)):
     return Experiment(
-        lambda quick: [Piece(f"x{x}", function, {"x": x}) for x in numbers[: 2 if quick else None]],
-        lambda parts: xr.concat(list(parts.values()), "piece", combine_attrs="drop"),
+        lambda quick: [Work(f"x{x}", function, {"x": x}) for x in numbers[: 2 if quick else None]],
+        lambda parts: xr.concat(list(parts.values()), "work", combine_attrs="drop"),
         lambda joined: {},
         lambda joined: [
-            Claim("1", "squares grow", str(joined.square.values), bool((joined.square.diff("piece") > 0).all()))
+            Claim("1", "squares grow", str(joined.square.values), bool((joined.square.diff("work") > 0).all()))
         ],
     )
 
@@ -52,7 +52,7 @@ def nothing_made():
     made.clear()
 
 
-def test_reproduce__writes_numbers_claims_and_keeps_pieces(tmp_path):
+def test_reproduce__writes_numbers_claims_and_keeps_works(tmp_path):
     seen = []
     claims = reproduce({"toy": experiment()}, tmp_path / "out", progress=lambda *step: seen.append(step))
     assert claims["toy"][0].holds
@@ -61,7 +61,7 @@ def test_reproduce__writes_numbers_claims_and_keeps_pieces(tmp_path):
         assert stored["square"].values.tolist() == [1, 4, 9]
     assert json.loads((tmp_path / "out/claims.json").read_text())["toy"][0]["holds"] is True
     assert "| toy | 1 | squares grow | [1 4 9] | yes |" in (tmp_path / "out/claims.md").read_text()
-    assert seen == [("pieces", done, 3) for done in range(4)]
+    assert seen == [("works", done, 3) for done in range(4)]
 
 
 def test_reproduce__goes_on_where_it_stopped_and_makes_again_what_has_other_settings(tmp_path):
@@ -72,7 +72,7 @@ def test_reproduce__goes_on_where_it_stopped_and_makes_again_what_has_other_sett
     reproduce({"toy": experiment()}, tmp_path / "out")
     assert made == [1, 2, 3]
     other = Experiment(
-        lambda quick: [Piece("x1", square, {"x": 5})], lambda parts: parts["x1"], lambda joined: {}, lambda joined: []
+        lambda quick: [Work("x1", square, {"x": 5})], lambda parts: parts["x1"], lambda joined: {}, lambda joined: []
     )
     reproduce({"toy": other}, tmp_path / "out")
     assert made == [1, 2, 3, 5]
@@ -91,14 +91,14 @@ def test_reproduce__leaves_other_folders_alone(tmp_path):
 SLOW = """
 import sys, time, xarray as xr
 from pathlib import Path
-from manifold_observer.pipeline.paper.experiment import Experiment, Piece, reproduce
+from manifold_observer.pipeline.paper.experiment import Experiment, Work, reproduce
 def slow(x):
     if x and len(sys.argv) > 2:
         print("waiting", flush=True)
         time.sleep(60)
     return xr.Dataset({"x": x})
-toy = Experiment(lambda quick: [Piece(f"x{x}", slow, {"x": x}) for x in range(3)],
-    lambda parts: xr.concat(list(parts.values()), "piece", combine_attrs="drop"), lambda joined: {}, lambda joined: [])
+toy = Experiment(lambda quick: [Work(f"x{x}", slow, {"x": x}) for x in range(3)],
+    lambda parts: xr.concat(list(parts.values()), "work", combine_attrs="drop"), lambda joined: {}, lambda joined: [])
 reproduce({"toy": toy}, Path(sys.argv[1]))
 """
 
@@ -110,7 +110,7 @@ def test_reproduce__a_killed_run_goes_on(tmp_path):
         second = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert "another run is writing" in second.stderr
         killed.send_signal(signal.SIGKILL)
-    kept = tmp_path / "out/pieces/toy/x0.nc"
+    kept = tmp_path / "out/works/toy/x0.nc"
     before = kept.stat().st_mtime_ns
     assert not (tmp_path / "out/toy.nc").exists()
     subprocess.run(command, check=True, timeout=60)
@@ -123,19 +123,19 @@ def test_reproduce__a_killed_run_goes_on(tmp_path):
 
 
 @pytest.mark.parametrize("harm", damage.WAYS.values(), ids=damage.WAYS)
-def test_reproduce__a_damaged_piece_is_computed_again(tmp_path, harm):
+def test_reproduce__a_damaged_work_is_computed_again(tmp_path, harm):
     out = tmp_path / "out"
     reproduce({"toy": experiment()}, out)
     before = digest_of(out)
     made.clear()
-    harm(out / "pieces/toy/x2.nc")
-    if (out / "pieces/toy/x2.nc").is_dir():  # not ours: it is named, and has to be moved away
+    harm(out / "works/toy/x2.nc")
+    if (out / "works/toy/x2.nc").is_dir():  # not ours: it is named, and has to be moved away
         with (
             pytest.warns(UserWarning, match=r"x2.nc cannot be used: it is not a file"),
             pytest.raises(OSError, match="could not be written: Is a directory"),
         ):
             reproduce({"toy": experiment()}, out)
-        (out / "pieces/toy/x2.nc").rmdir()
+        (out / "works/toy/x2.nc").rmdir()
         made.clear()
         reproduce({"toy": experiment()}, out)
     else:
@@ -146,22 +146,21 @@ def test_reproduce__a_damaged_piece_is_computed_again(tmp_path, harm):
     assert digest_of(out) == before
 
 
-def test_piecefile__any_flipped_byte_is_seen(tmp_path):
+def test_sealed__any_flipped_byte_is_seen(tmp_path):
     place = tmp_path / "a.nc"
     dataset = xr.Dataset({"x": ("k", [1.0, 2.0])}, {"name": ("k", ["one", "other"])}, {"settings": "x=1"})
-    piecefile.write(dataset, place)
-    xr.testing.assert_identical(piecefile.read(place), dataset)
+    sealed.write(dataset, place)
+    xr.testing.assert_identical(sealed.read(place), dataset)
     content = place.read_bytes()
     for k in range(len(content)):
         place.write_bytes(content[:k] + bytes([content[k] ^ 1]) + content[k + 1 :])
-        with pytest.raises(piecefile.DamagedError):
-            piecefile.read(place)
+        with pytest.raises(sealed.DamagedError):
+            sealed.read(place)
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EROFS])
 @pytest.mark.parametrize("name", ["x2.nc", "toy.nc", "toy-nothing.png", "claims.json", "claims.md"])
 def test_reproduce__a_disk_that_fails_says_how_to_resume(tmp_path, monkeypatch, name, number):
-    pytest.importorskip("matplotlib")
     toy = replace(experiment(), draw=lambda joined: {"nothing": new_figure(1, 1)})
     reproduce({"toy": toy}, tmp_path / "whole")
     made.clear()
@@ -190,15 +189,15 @@ def test_reproduce__leftovers_of_a_killed_write_are_removed_and_nothing_else(tmp
     out, hexes = tmp_path / "out", "0" * 32
     reproduce({"toy": experiment()}, out)
     before = digest_of(out)
-    for name in (f"toy.nc.{hexes}.partial", f"pieces/toy/x1.nc.{hexes}.partial", f"claims.md.{hexes}.partial"):
+    for name in (f"toy.nc.{hexes}.partial", f"works/toy/x1.nc.{hexes}.partial", f"claims.md.{hexes}.partial"):
         (out / name).write_bytes(b"half")
-    for name in ("thesis.partial", f"thesis.txt.{hexes}.partial", "pieces/toy/notes.txt"):
+    for name in ("thesis.partial", f"thesis.txt.{hexes}.partial", "works/toy/notes.txt"):
         (out / name).write_bytes(b"years of work")
     reproduce({"toy": experiment()}, out)
     assert digest_of(out).keys() - before.keys() == {
         "thesis.partial",
         f"thesis.txt.{hexes}.partial",
-        "pieces/toy/notes.txt",
+        "works/toy/notes.txt",
     }
 
 
@@ -233,9 +232,9 @@ def test_reproduce__links_within_are_replaced_or_refused_never_followed(tmp_path
     (out / "toy.nc").symlink_to(tmp_path / "mine.nc")
     reproduce({"toy": experiment()}, out)
     assert (tmp_path / "mine.nc").read_bytes() == b"years of work"
-    (out / "pieces").rename(tmp_path / "moved")
-    (out / "pieces").symlink_to(tmp_path / "moved")
-    with pytest.raises(ValueError, match="pieces must be a folder itself; got a symbolic link"):
+    (out / "works").rename(tmp_path / "moved")
+    (out / "works").symlink_to(tmp_path / "moved")
+    with pytest.raises(ValueError, match="works must be a folder itself; got a symbolic link"):
         reproduce({"toy": experiment()}, out)
 
 
@@ -249,7 +248,7 @@ def test_claims_table__says_what_would_make_a_claim_hold():
 
 def test_pieces__of_all_experiments_have_their_own_names_and_quick_is_less():
     for name, own in EXPERIMENTS.items():
-        whole, quick = ([piece.name for piece in own.pieces(few)] for few in (False, True))
+        whole, quick = ([work.name for work in own.works(few)] for few in (False, True))
         assert len(set(whole)) == len(whole), name
         assert 1 <= len(quick) <= len(whole)
 
@@ -294,7 +293,6 @@ def test_judge__gives_claims_with_numbers(joined, name):
 @pytest.mark.filterwarnings("ignore:calibrate")
 @pytest.mark.parametrize("name", NAMES)
 def test_draw__axes_are_labelled_with_units(joined, name):
-    pytest.importorskip("matplotlib")
     for picture, figure in EXPERIMENTS[name].draw(joined[name]).items():
         assert picture.isidentifier()
         titled = [axes for axes in figure.axes if axes.lines or axes.collections]

@@ -1,4 +1,4 @@
-"""The music experiment: tiny pieces run, are joined, judged and drawn."""
+"""The music experiment: tiny works run, are joined, judged and drawn."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,6 @@ def joined(tiny):
 
 @pytest.fixture(scope="module")
 def figures(joined):
-    pytest.importorskip("matplotlib")
     return MUSIC.draw(joined)
 
 
@@ -106,8 +105,8 @@ def test_pieces__quick_is_shorter_and_follows_what_can_sound(monkeypatch):
     monkeypatch.delenv(paper_music.RECORDINGS, raising=False)
     for there, sound in ((True, "sampled"), (False, "additive")):
         monkeypatch.setattr(paper_music, "has_sampler", lambda there=there: there)
-        assert {piece.settings["sound"] for piece in MUSIC.pieces(False)} == {sound}
-    quick, full = ({piece.name: piece for piece in MUSIC.pieces(quick)} for quick in (True, False))
+        assert {piece.settings["sound"] for piece in MUSIC.works(False)} == {sound}
+    quick, full = ({piece.name: piece for piece in MUSIC.works(quick)} for quick in (True, False))
     assert list(quick) == ["solo-0", "duet-0"]
     assert set(quick) < set(full)
     assert quick["duet-0"].settings["n_phrases"] < full["duet-0"].settings["n_phrases"]
@@ -123,7 +122,7 @@ def test_recordings__with_notes_beside_them_are_pieces(monkeypatch, tmp_path):
     rows = [f"{onset},{offset},{pitch},{'yx'[player]}" for onset, offset, pitch, player in columns]
     (folder / "a b_notes.csv").write_text("\n".join(["onset_s,offset_s,midi_pitch,instrument", *rows]) + "\n")
     monkeypatch.setenv(paper_music.RECORDINGS, str(tmp_path))
-    piece = MUSIC.pieces(True)[-1]
+    piece = MUSIC.works(True)[-1]
     assert piece.name == "a b"
     found = recorded_piece(**piece.settings)
     assert found.attrs == {"piece": "a_b", "sound": "recording a b.wav", "instruments": "x, y"}
@@ -160,7 +159,6 @@ def test_pictures__time_panels_share_their_width_and_legends_lie_outside(figures
 
 
 def test_experiment__runs_through_the_frame(monkeypatch, tmp_path):
-    pytest.importorskip("matplotlib")
     monkeypatch.delenv(paper_music.RECORDINGS, raising=False)
     monkeypatch.setattr(paper_music, "has_sampler", lambda: False)
     claims = reproduce({"music": MUSIC}, tmp_path / "out", quick=True)["music"]

@@ -16,28 +16,28 @@ from manifold_observer.pipeline.graph.cluster import connect
 
 
 def run(n_frames: int, n_workers: int, options: dict[str, Any]) -> dict[str, Any]:
-    """One forecast and what came of it."""
+    """One plan and what came of it."""
     with tempfile.TemporaryDirectory() as folder, connect("local", n_workers=n_workers) as client:
         frames, _ = sphere_frames(Path(folder), n_frames)
-        mo.embed(frames[:300], n_modes=2)  # imports on the workers are not the point
+        mo.embed(frames[:300], n_modes=2, preset="paper")  # imports on the workers are not the point
         before = time.perf_counter()
-        forecast = mo.plan(frames, n_modes=4, **options)
+        planned = mo.plan(frames, n_modes=4, **options, preset="paper")
         calibration = time.perf_counter() - before
         before = time.perf_counter()
-        embedding = mo.embed(frames, n_modes=4, **options)
+        embedding = mo.embed(frames, n_modes=4, **options, preset="paper")
         seconds = time.perf_counter() - before
         memory = peaks(client)
     return {
         "n_frames": n_frames,
-        "method": forecast.method,
-        "home": forecast.home,
+        "method": planned.method,
+        "home": planned.home,
         "calibration_seconds": round(calibration, 2),
-        "predicted_seconds": forecast.seconds,
+        "predicted_seconds": planned.seconds,
         "seconds": round(seconds, 1),
-        "predicted_over_measured": round(forecast.seconds / seconds, 2),
-        "predicted_passes": forecast.passes,
+        "predicted_over_measured": round(planned.seconds / seconds, 2),
+        "predicted_passes": planned.passes,
         "passes": embedding.attrs["passes"],
-        "predicted_worker_gib": round(forecast.peak_worker_bytes / 2**30, 2),
+        "predicted_worker_gib": round(planned.peak_worker_bytes / 2**30, 2),
         **memory,
     }
 

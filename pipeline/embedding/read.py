@@ -1,0 +1,217 @@
+"""What a state is read from: coordinates of embedded frames as they are, those of new frames from their past alone."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from dask.delayed import Delayed
+from numpy.typing import NDArray
+
+from manifold_observer.tasks.arrays import first_not_finite
+from manifold_observer.tasks.engine import extension
+from manifold_observer.tasks.engine.distance import Distance
+from manifold_observer.tasks.engine.moments import Axes
+from manifold_observer.tasks.engine.slab import Slab
+from manifold_observer.tasks.observers import observer
+
+from ..engine.cuts import shrinking_windows
+from ..frames.labels import segment_of
+from ..graph.compute import compute, one_blas_thread, silent, task
+from ..graph.slabs import rows_of
+from ..graph.spans import Span, blocks
+from .references import References, axes_of, reference_numbers, references
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+# New frames of one task, and of one product: always as many, so that a frame's numbers do not depend on how many
+# others came with it.
+_SPAN, _TOGETHER = 2048, 256
+# Frames whose numbers tell whether frames of the same times are the embedded ones.
+_COMPARED = 5
+
+
+class Read(NamedTuple):
+    """Coordinates beside principal components (n, m), and whether a frame is new and far from all others (n,)."""
+
+    values: Floats
+    far: NDArray[np.bool_]
+
+
+def read(embedding: xr.Dataset, frames: xr.DataArray, number: Integers, past: Floats) -> Read:
+    """Coordinates and principal components of frames, embedded and new ones; this computes.
+
+    Parameters
+    ----------
+    embedding
+        As :func:`embed` made it, with shrunk covariances.
+    frames
+        Dims ``(frame, feature)``, plain features.
+    number
+        Which embedded frame each is, -1 for new ones, as :func:`embedded_numbers` finds.
+    past
+        Frames along the axes that came before the first one in its segment, shape (h, axes), maybe none.
+
+    Returns
+    -------
+    Numbers of all frames. Those of a new frame depend on it and the frames before it in its segment, at most a window
+    of them, and on nothing else: to the bit, however frames are cut into calls.
+
+    Notes
+    -----
+    O(n N p^2) time for n new frames, N references and p axes.
+    """
+    n, columns = len(number), embedding.sizes["mode"] + embedding.sizes["component"]
+    found = Read(np.empty((n, columns)), np.zeros(n, bool))
+    known = number >= 0
+    ours = np.hstack([embedding[name].values for name in ("coordinate", "principal")])
+    found.values[known] = ours[number[known]]
+    if not known.all():
+        with one_blas_thread():
+            _read_new(embedding, frames, ~known, past, found)
+    return found
+
+
+def embedded_numbers(embedding: xr.Dataset, frames: xr.DataArray) -> Integers:
+    """Which embedded frame each frame is, by its time and (a few of them) by their values; -1 for new ones.
+
+    Examples
+    --------
+    >>> labels = {"time": ("frame", [0.0, 1.0, 2.0])}
+    >>> known = xr.DataArray([[5.0], [6.0], [7.0]], dims=("frame", "feature"), coords=labels)
+    >>> embedding = known.to_dataset(name="reference")
+    >>> embedded_numbers(embedding, known[1:]), embedded_numbers(embedding, known + 1)
+    (array([1, 2]), array([-1, -1, -1]))
+    """
+    n = frames.sizes["frame"]
+    number = _by_time(embedding, frames)
+    known = np.flatnonzero(number >= 0)
+    if not len(known) or "reference" not in embedding:
+        return np.full(n, -1)
+    some = known[np.unique(np.linspace(0, len(known) - 1, _COMPARED).astype(int))]
+    own, theirs = (
+        np.stack([np.asarray(data.transpose("frame", "feature")[int(k)].values) for k in numbers])
+        for data, numbers in ((frames, some), (embedding["reference"], number[some]))
+    )
+    return number if np.array_equal(own.astype(np.float64), theirs.astype(np.float64)) else np.full(n, -1)
+
+
+def along_axes(embedding: xr.Dataset, frames: xr.DataArray) -> Floats:
+    """A few frames along the axes of the distances, by rows: the same bits in any number; this computes."""
+    data = frames.transpose("frame", "feature").data
+    values = compute([task(_along, axes_of(embedding), rows_of(data, (0, data.shape[0])))])
+    return np.asarray(values[0])
+
+
+def _by_time(embedding: xr.Dataset, frames: xr.DataArray) -> Integers:
+    """Embedded frames of the same times; all in their order where neither has times and there are as many."""
+    n, n_known = frames.sizes["frame"], embedding.sizes["frame"]
+    if "time" not in embedding.coords or "time" not in frames.coords:
+        same = n == n_known and "time" not in embedding.coords and "time" not in frames.coords
+        return np.arange(n) if same else np.full(n, -1)
+    ours, theirs = embedding["time"].values, frames["time"].values
+    begun = [labelled["time"].attrs.get("start_time") for labelled in (embedding, frames)]
+    if begun[0] != begun[1] or ours.dtype.kind != theirs.dtype.kind or (np.diff(ours) <= 0).any():
+        return np.full(n, -1)
+    place = np.minimum(np.searchsorted(ours, theirs), n_known - 1)
+    return np.where(ours[place] == theirs, place, -1)
+
+
+def _read_new(embedding: xr.Dataset, frames: xr.DataArray, new: NDArray[np.bool_], past: Floats, found: Read) -> None:
+    """Fill in new frames, span by span, each against every block of references."""
+    numbers = reference_numbers(embedding)
+    known = references(embedding, numbers, silent)
+    epsilon, divisors = float(embedding["epsilon"]), _divisors(embedding)
+    below = extension.far_below(embedding["degree"].values, numbers)
+    factor = embedding.sizes["frame"] / len(numbers)
+    data = frames.transpose("frame", "feature")
+    rows = data.data if data.chunks else np.asarray(data.values)
+    segment, window = segment_of(frames), int(embedding.attrs["window"])
+    spans = [span for span in blocks(len(new), _SPAN) if new[slice(*span)].any()]
+    made = [_span_tasks(rows, segment, past, window, span, known, epsilon, divisors, factor, below) for span in spans]
+    for span, (values, principal, far) in zip(spans, compute(made, "extend"), strict=True):
+        own = np.flatnonzero(new[slice(*span)])
+        found.values[span[0] + own] = np.hstack([values, principal])[own]
+        found.far[span[0] + own] = far[own]
+
+
+def _divisors(embedding: xr.Dataset) -> Floats:
+    r"""What means over references are divided by, a mode.
+
+    A mean without the frame's own share is nearer to 0 than the coordinate: one slope a mode, over the embedded
+    frames, brings it back. Its own share of a row sum q is 1; the mean without it is
+    :math:`(\mu q - 1) \psi / (q - 1)`.
+    """
+    mu = np.asarray(embedding["eigenvalue"].values)
+    if "landmark" in embedding.variables or float(embedding.attrs["alpha"]) != 0:
+        return mu
+    psi, degree = embedding["coordinate"].values, embedding["degree"].values[:, None]
+    alone = degree > 1 + 1e-9
+    without = np.where(alone, (mu * degree - 1) * psi / np.where(alone, degree - 1, 1.0), 0.0)
+    slope = (psi * without).sum(axis=0) / np.maximum(np.square(without).sum(axis=0), 1e-300)
+    return np.asarray(np.where(slope > 0, 1 / np.where(slope > 0, slope, 1.0), mu))
+
+
+def _span_tasks(
+    data: Any,
+    segment: Integers,
+    past: Floats,
+    window: int,
+    span: Span,
+    known: References,
+    epsilon: float,
+    divisors: Floats,
+    factor: float,
+    below: float,
+) -> Delayed:
+    """Coordinates, principal components and far frames of one span."""
+    h = len(past)
+    longer = np.concatenate([np.full(h, segment[0]), segment])
+    starts, stops = shrinking_windows(longer, window, (span[0] + h, span[1] + h), causal=True)
+    low = int(starts[0])
+    before = past[min(low, h) :]
+    slab = task(
+        _slab, known.distance.axes, before, rows_of(data, (max(low - h, 0), span[1])), starts - low, stops - low, span
+    )
+    shares = [task(_shares, slab, known.distance, part, epsilon) for part in known.parts]
+    return task(_finish, slab, shares, divisors, factor, below)
+
+
+def _along(axes: Axes, frames: NDArray[Any]) -> Floats:
+    """Frames along the axes, row by row."""
+    centred = axes.condition(np.asarray(frames, np.float64)) - axes.mean
+    return centred if axes.basis is None else observer.project(centred, np.zeros(1), axes.basis.T)
+
+
+def _slab(axes: Axes, before: Floats, frames: NDArray[Any], starts: Integers, stops: Integers, span: Span) -> Slab:
+    """New frames with those before them, and their windows."""
+    bad = first_not_finite(np.asarray(frames, np.float64))
+    if bad is not None:
+        raise ValueError(
+            f"observe: frames must be finite; frame {span[1] - len(frames) + bad} holds NaN or infinity. Leave such "
+            "frames out, with a new segment after each hole."
+        )
+    values = np.concatenate([before, _along(axes, frames)])
+    return Slab(values, stops - 1, starts, None, stops - starts)
+
+
+def _shares(slab: Slab, distance: Distance, reference: Any, epsilon: float) -> Floats:
+    """Shares of one block of references, for as many new frames at a time, the last ones repeated to fill up."""
+    parts, n = [], len(slab.rows)
+    for first in range(0, n, _TOGETHER):
+        own = np.minimum(np.arange(first, first + _TOGETHER), n - 1)
+        widths = None if slab.widths is None else slab.widths[own]
+        some = Slab(slab.frames, slab.rows[own], slab.starts[own], None, widths)
+        with np.errstate(over="ignore", invalid="ignore"):
+            block = distance.block(some)
+        parts.append(extension.shares(block, reference, epsilon, None, one_sided=False)[: n - first])
+    return np.concatenate(parts)
+
+
+def _finish(
+    slab: Slab, shares: list[Floats], divisors: Floats, factor: float, below: float
+) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """Coordinates from the shares of all references; principal components are the first two axes."""
+    found = extension.finish(shares, divisors, factor, below)
+    return found.coordinates, slab.frames[slab.rows][:, :2], found.far

@@ -1,0 +1,135 @@
+"""Which conditioning features get: by their kind, or by what their values show."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifold_observer.tasks.engine import conditioning as tasks
+from manifold_observer.tasks.engine.conditioning import Conditioning, Look
+
+from ..graph.compute import Progress, compute, task
+from ..graph.slabs import ROWS_BYTES, rows_of
+from ..graph.spans import blocks
+from ..graph.warn import warn
+from .blocks import Table, check_moments
+from .cuts import sample_spans
+
+Floats = NDArray[np.float64]
+# Frames whose values give the floor of a logarithm, in runs, and the share of the positive ones that lies below it.
+_FLOOR_FRAMES, _FLOOR_RUN, _FLOOR_SHARE = 16_384, 256, 0.01
+# Variance of a sensor that its leading axes must keep.
+_KEPT = 0.1
+_ROOTED = {
+    "histogram": "the cells of a histogram vary more where they are fuller",
+    "stft": "magnitudes vary more where they are larger",
+}
+
+
+class Choice(NamedTuple):
+    """A conditioning, or None, and why it was taken."""
+
+    conditioning: Conditioning | None
+    why: str
+
+
+def choose_conditioning(rows: Table, kind: str, condition: str, progress: Progress) -> Choice:
+    """How features are conditioned; it computes a pass over the frames where their values must be looked at.
+
+    Parameters
+    ----------
+    rows
+        Plain frames.
+    kind
+        Name of the features, as their attributes give it; empty where they say nothing.
+    condition
+        What was asked for: ``"auto"``, ``"none"``, ``"root"``, ``"log"`` or ``"standard"``.
+    progress
+        Where to report.
+
+    Returns
+    -------
+    The conditioning and a sentence.
+    """
+    ones = np.ones(rows.n_features)
+    named = {"root": "square root, as asked for", "log": "logarithm, as asked for"}
+    if condition in named:
+        floor = _floor(rows) if condition == "log" else 0.0
+        return Choice(Conditioning(condition, floor, ones), named[condition])
+    if condition == "none" or rows.covariance is not None:
+        return Choice(None, "features are taken as they are")
+    return _by_kind(rows, kind if condition == "auto" else "sensors", progress)
+
+
+def _by_kind(rows: Table, kind: str, progress: Progress) -> Choice:
+    """By the kind of features, and by their values where it says nothing."""
+    ones = np.ones(rows.n_features)
+    if kind in _ROOTED:
+        return Choice(Conditioning("root", 0.0, ones), f"square root: {_ROOTED[kind]}")
+    if kind == "log_rms":
+        return Choice(None, "features are taken as they are: they are logarithms already")
+    _, total = check_moments(rows, progress)
+    variance = total.squares / total.n
+    if kind != "sensors" and tasks.are_counts(_look(rows, progress), total.mean, variance):
+        return Choice(Conditioning("root", 0.0, ones), "square root: counts vary more where they are larger")
+    deviation = np.sqrt(np.where(variance > 1e-28 * np.square(total.mean), variance, 1.0))
+    return Choice(Conditioning("none", 0.0, deviation), "every sensor is divided by its standard deviation")
+
+
+def warn_cut(basis: Floats, conditioning: Conditioning | None, variance: Floats, variances: Floats, names: Any) -> None:
+    """Name the sensors of which the leading axes keep next to nothing.
+
+    Parameters
+    ----------
+    basis
+        Leading axes, shape (p, r).
+    conditioning
+        Only standardised sensors are worth a word: of wide spectra most bins are left out on purpose.
+    variance
+        Of the conditioned features, shape (p,).
+    variances
+        Of the axes, shape (r,).
+    names
+        Labels of the features, or None.
+    """
+    if conditioning is None or conditioning.transform != "none":
+        return
+    kept = np.square(basis) @ variances
+    cut = np.flatnonzero((variance > 0) & (kept < _KEPT * variance))
+    if len(cut):
+        named = ", ".join(str(k if names is None else names[k]) for k in cut[:5]) + (", ..." if len(cut) > 5 else "")
+        warn(
+            f"embed: {len(cut)} of {len(variance)} features have less than a tenth of their variance along the "
+            f"{basis.shape[1]} leading axes, and hardly count: {named}. Give a larger axes=, or leave others out."
+        )
+
+
+def _look(rows: Table, progress: Progress) -> Look:
+    """What all values show."""
+    spans = blocks(rows.n_frames, max(1, ROWS_BYTES // (8 * rows.n_features)))
+    seen = compute([task(_look_at, rows_of(rows.data, span)) for span in spans], "frames", progress)
+    return Look(min(one.least for one in seen), all(one.whole for one in seen))
+
+
+def _look_at(frames: NDArray[Any]) -> Look:
+    """One block."""
+    return tasks.look(np.asarray(frames, np.float64))
+
+
+def _floor(rows: Table) -> float:
+    """One per cent of the positive values of a sample lie below it."""
+    spans = sample_spans(rows.n_frames, _FLOOR_RUN, _FLOOR_FRAMES)
+    positive = np.concatenate(compute([task(_positive, rows_of(rows.data, span)) for span in spans]))
+    if not len(positive):
+        raise ValueError(
+            "embed: features must hold numbers above 0 for their logarithm; got none. Give condition='none'."
+        )
+    return float(np.quantile(positive, _FLOOR_SHARE))
+
+
+def _positive(frames: NDArray[Any]) -> Floats:
+    """Positive values of one block."""
+    values = np.asarray(frames, np.float64).ravel()
+    return values[values > 0]

@@ -1,0 +1,203 @@
+"""Leading axes of the features and the shrinkage of their local covariances, learnt from a sample of frames."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from dask.delayed import Delayed
+from numpy.typing import NDArray
+
+from manifold_observer.tasks.engine import foretelling, shrinkage
+from manifold_observer.tasks.engine.foretelling import Foretold
+from manifold_observer.tasks.engine.moments import Axes, Moments, leading_axes, signed
+from manifold_observer.tasks.engine.shrinkage import Shrinkage, Spread
+
+from ..frames.segments import segment_spans
+from ..graph.compute import Progress, compute, task
+from ..graph.slabs import rows_of
+from ..graph.spans import Span
+from ..graph.warn import warn
+from .blocks import Part, Table, part_of, slab_of
+from .config import EmbedConfig
+from .cuts import sample_spans
+
+Floats = NDArray[np.float64]
+# Windows that give the intensity, in runs; all of them in shorter recordings.
+_WINDOWS, _WINDOW_RUN = 20_480, 512
+# Frames on which the targets are compared, in runs of consecutive ones.
+_COMPARED, _COMPARED_RUN = 2048, 512
+# Bytes of the frames from which the axes of wide features are taken.
+_AXES_BYTES, _AXES_FRAMES, _AXES_RUN = 2**26, 4096, 64
+_RIDGE = 0.01
+
+
+class Turned(NamedTuple):
+    """Axes of the distances, and the variance of the frames along each (r,)."""
+
+    axes: Axes
+    variances: Floats
+
+
+class Shrunk(NamedTuple):
+    """The shrinkage that was taken, and what every target foretold where they were compared."""
+
+    how: Shrinkage
+    said: dict[str, Foretold]
+
+    @property
+    def own(self) -> Foretold:
+        """What the target that was taken foretold."""
+        return self.said[self.how.target]
+
+    def attrs(self) -> dict[str, float | str]:
+        """Attributes of an embedding."""
+        attrs: dict[str, float | str] = {
+            "shrinkage": self.how.target,
+            "shrinkage_intensity": self.how.intensity,
+            "shrinkage_ridge": self.how.ridge,
+        }
+        if self.said:
+            own = self.said[self.how.target]
+            attrs |= {"foretold": own.share, "foretold_by_chance": own.by_chance}
+            attrs |= {f"foretold_{name}": found.share for name, found in self.said.items()}
+        return attrs
+
+
+def leading(rows: Table, total: Moments, most: int) -> Turned:
+    """The leading principal axes of the conditioned frames, ``most`` at most; wide features are sampled.
+
+    Parameters
+    ----------
+    rows
+        Frames with their conditioning.
+    total
+        Moments of the conditioned features.
+    most
+        Axes at most.
+
+    Returns
+    -------
+    Axes that the frames span, those of largest variance first, and their variances.
+    """
+    if total.scatter is not None:
+        values, basis = leading_axes(total.scatter / total.n, most)
+    else:
+        size = max(min(_AXES_FRAMES, _AXES_BYTES // (8 * rows.n_features)), _AXES_RUN)
+        spans = sample_spans(rows.n_frames, _AXES_RUN, size)
+        whole = Axes(total.mean, None, rows.conditioning)
+        values, basis = compute([task(_sampled_axes, whole, [rows_of(rows.data, span) for span in spans], most)])[0]
+    return Turned(Axes(total.mean, basis, rows.conditioning), values)
+
+
+def shrink(rows: Table, turned: Turned, window: int, config: EmbedConfig, progress: Progress) -> Shrunk:
+    """Learn how far local covariances are shrunk, and towards what; it computes.
+
+    With ``config.shrinkage="auto"`` both targets are tried on a sample of frames, and the one is taken whose
+    coordinates foretell more of the features.
+    """
+    spans = sample_spans(rows.n_frames, _WINDOW_RUN, _WINDOWS)
+    parts = [part_of(rows, span, window) for span in spans]
+    spreads = compute([task(_spread, turned.axes, part, window) for part in parts], "covariances", progress)
+    freedom = sum(one.freedom for one in spreads)
+    width = turned.axes.width
+    mean = sum((one.total for one in spreads), np.zeros((width, width))) / max(freedom, 1)
+    ridge = _RIDGE * float(turned.variances.mean())
+    names = shrinkage.TARGETS if config.shrinkage == "auto" else (config.shrinkage,)
+    ways = {
+        name: Shrinkage(_intensity(name, spreads, mean, turned.axes, parts, window), ridge, window, mean, name)
+        for name in names
+    }
+    said = _compare(rows, turned.axes, window, ways, progress)
+    return Shrunk(ways[max(said, key=lambda name: said[name].share)], said)
+
+
+def warn_unforetold(said: Foretold) -> None:
+    """Say where the coordinates hold no more of the future than chance."""
+    if said.by_chance > 0 and said.share <= said.by_chance:
+        warn(
+            f"embed: the coordinates foretell {said.share:.1%} of the features a few frames later, and of frames in "
+            f"random order up to {said.by_chance:.1%}: nothing that lasts from frame to frame was found. Take other "
+            "features, or frames of another length."
+        )
+
+
+def _intensity(name: str, spreads: list[Spread], mean: Floats, axes: Axes, parts: list[Part], window: int) -> float:
+    """Median intensity over the sampled windows."""
+    errors = np.concatenate([one.spreads for one in spreads])
+    if name == "identity":
+        squares, traces = (np.concatenate([getattr(one, part) for one in spreads]) for part in ("squares", "traces"))
+        return shrinkage.intensity(errors, shrinkage.from_identity(squares, traces, axes.width))
+    target = shrinkage.pooled(mean)
+    return shrinkage.intensity(
+        errors, np.concatenate(compute([task(_apart, axes, part, window, target) for part in parts]))
+    )
+
+
+def _compare(
+    rows: Table, axes: Axes, window: int, ways: dict[str, Shrinkage], progress: Progress
+) -> dict[str, Foretold]:
+    """What the coordinates of some runs of frames foretell, way by way."""
+    spans = sample_spans(rows.n_frames, _COMPARED_RUN, _COMPARED)
+    parts = [part_of(rows, span, window) for span in spans]
+    run = _runs(rows.segment, spans)
+    n_modes = max(1, min(config_modes(rows.n_frames), len(run) - 2))
+    tasks: list[Delayed] = [task(_foretell, axes, parts, window, how, run, n_modes) for how in ways.values()]
+    return dict(zip(ways, compute(tasks, "covariances", progress), strict=True))
+
+
+def config_modes(n_frames: int) -> int:
+    """Diffusion coordinates that are compared, beside two principal components."""
+    return min(6, n_frames - 2)
+
+
+def _runs(segment: NDArray[np.int64], spans: list[Span]) -> NDArray[np.int64]:
+    """Number of the run of consecutive frames that every sampled frame belongs to."""
+    found, number, end = [], 0, -1
+    for start, stop in spans:
+        for first, last in segment_spans(segment[start:stop]):
+            joined = first == 0 and start == end and segment[start - 1] == segment[start]
+            number += 0 if joined else 1
+            found.append(np.full(last - first, number))
+        end = stop
+    return np.concatenate(found)
+
+
+def _sampled_axes(whole: Axes, frames: list[NDArray[Any]], most: int) -> tuple[Floats, Floats]:
+    """Variances and axes from some frames, without their scatter where they are wider than many."""
+    values = np.concatenate([whole.apply(np.asarray(block, np.float64)) for block in frames])
+    if values.shape[1] <= len(values):
+        return leading_axes(values.T @ values / len(values), most)
+    variances, combinations = leading_axes(values @ values.T / len(values), most)
+    basis = values.T @ combinations
+    return variances, signed(basis / np.linalg.norm(basis, axis=0))
+
+
+def _spread(axes: Axes, part: Part, window: int) -> Spread:
+    """Of one run of windows."""
+    slab = slab_of(axes, part)
+    return shrinkage.spread(slab.frames, slab.starts, _widths(slab, window))
+
+
+def _apart(axes: Axes, part: Part, window: int, target: Floats) -> Floats:
+    """Of one run of windows."""
+    slab = slab_of(axes, part)
+    return shrinkage.apart(slab.frames, slab.starts, _widths(slab, window), target)
+
+
+def _foretell(
+    axes: Axes, parts: list[Part], window: int, how: Shrinkage, run: NDArray[np.int64], n_modes: int
+) -> Foretold:
+    """What the coordinates of some runs say."""
+    slabs = [slab_of(axes, part) for part in parts]
+    frames = np.concatenate([slab.frames[slab.rows] for slab in slabs])
+    precision = np.concatenate(
+        [shrinkage.precisions(slab.frames, slab.starts, _widths(slab, window), how) for slab in slabs]
+    )
+    psi = foretelling.coordinates(frames, precision, n_modes)
+    return foretelling.foretold(foretelling.both(frames, psi, 2), frames, run)
+
+
+def _widths(slab: Any, window: int) -> NDArray[np.int64]:
+    """Frames of every window."""
+    return np.full(len(slab.starts), window) if slab.widths is None else slab.widths

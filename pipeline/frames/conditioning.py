@@ -1,0 +1,39 @@
+"""Conditioned features: how an embedding transforms and scales plain ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from manifold_observer.tasks.engine.conditioning import TRANSFORMS, Conditioning
+
+CONDITIONS = ("auto", "none", *(name for name in TRANSFORMS if name != "none"), "standard")
+"""What features can be asked to go through; "auto" goes by their kind."""
+
+
+def conditioning_of(embedding: xr.Dataset) -> Conditioning | None:
+    """How an embedding conditions its features; None where it takes them as they are.
+
+    Examples
+    --------
+    >>> conditioning_of(xr.Dataset({"feature_mean": ("feature", [0.0])})) is None
+    True
+    """
+    if "feature_scale" not in embedding:
+        return None
+    attrs = embedding.attrs
+    return Conditioning(
+        str(attrs["transform"]), float(attrs["transform_floor"]), np.asarray(embedding["feature_scale"].values)
+    )
+
+
+def kept(conditioning: Conditioning | None) -> tuple[dict[str, Any], dict[str, float | str]]:
+    """Variables and attributes by which an embedding keeps it."""
+    if conditioning is None:
+        return {}, {"transform": "none"}
+    return {"feature_scale": ("feature", conditioning.scale)}, {
+        "transform": conditioning.transform,
+        "transform_floor": conditioning.floor,
+    }

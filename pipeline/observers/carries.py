@@ -1,0 +1,63 @@
+"""What one call hands to the next, and whether frames follow it without a gap."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import dask.array as da
+import numpy as np
+import xarray as xr
+from dask.delayed import Delayed
+
+from ..frames.join import seconds_between
+from ..frames.labels import frame_labels, frame_period
+from ..frames.recording import GAP_PERIODS
+
+
+class Seam(NamedTuple):
+    """Between a carry and the first frame: whether windows start anew, and whether observers do."""
+
+    windows: bool
+    filters: bool
+
+
+def seam(carry: xr.DataArray, frames: xr.DataArray, bridged: int = 0) -> Seam:
+    """Whether the frames begin later than the carry's next frame.
+
+    A clock that starts over, as that of every sound file does, continues. Gaps of fewer than ``bridged`` frames do not
+    make observers start anew.
+
+    Examples
+    --------
+    >>> left = xr.DataArray([0.0], dims="mode", attrs={"last_time": 5.0, "frame_period": 1.0})
+    >>> frames = xr.DataArray([[1.0]], dims=("frame", "feature"), coords={"time": ("frame", [8.0])})
+    >>> seam(left, frames, bridged=5)
+    Seam(windows=True, filters=False)
+    """
+    if "last_time" not in carry.attrs or "time" not in frames.coords:
+        return Seam(False, False)
+    apart = seconds_between(carry.attrs.get("start_time"), frames["time"].attrs.get("start_time"))
+    wait = float(frames["time"][0]) + (apart or 0.0) - float(carry.attrs["last_time"])
+    period = float(carry.attrs["frame_period"])
+    gap = wait > GAP_PERIODS * period
+    return Seam(gap, gap and not (bridged and wait < (bridged + 1) * period))
+
+
+def carry_attrs(frames: xr.DataArray) -> dict[str, float | str]:
+    """When the carry was left: what tells a gap before later frames."""
+    if "time" not in frame_labels(frames) or not ("frame_period" in frames.attrs or frames.sizes["frame"] > 1):
+        return {}
+    attrs: dict[str, float | str] = {"last_time": float(frames["time"][-1]), "frame_period": frame_period(frames)}
+    return attrs | {k: v for k, v in frames["time"].attrs.items() if k == "start_time"}
+
+
+def joined(parts: Sequence[Delayed], lengths: Sequence[int], n_columns: int) -> da.Array:
+    """Delayed blocks (length, columns) as one Dask array."""
+    meta = np.empty((0, 0))
+    return da.concatenate(
+        [
+            da.from_delayed(part, (length, n_columns), dtype=np.float64, meta=meta)
+            for part, length in zip(parts, lengths, strict=True)
+        ]
+    )

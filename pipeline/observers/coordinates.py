@@ -1,0 +1,180 @@
+"""States read from coordinates: which frames are embedded ones, what comes before them, and what is handed on."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import dask.array as da
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from ..embedding.read import Read, along_axes, embedded_numbers, read
+from ..frames.labels import frame_labels, segment_of
+from ..frames.segments import restarts
+from ..frames.variables import annotate
+from ..graph.compute import task
+from ..graph.warn import warn
+from .bank import BRIDGED, Readings, in_deviations, learn_bank, reading_names, scan_bank, starts_of
+from .carries import Seam, carry_attrs, joined, seam
+
+Floats = NDArray[np.float64]
+# Share of far frames above which a recording is said to be unlike the embedded one.
+_MANY_FAR = 0.05
+
+
+class Carried(NamedTuple):
+    """What a stream hands on: the bank (k,) after the last frame, and the frames before the next (h, axes)."""
+
+    bank: Floats
+    past: Floats
+
+
+def reads_coordinates(embedding: xr.Dataset) -> bool:
+    """Whether an embedding holds what coordinates of embedded and new frames are read with."""
+    return all(name in embedding for name in ("principal", "mean_covariance", "coordinate"))
+
+
+def observe_coordinates(
+    embedding: xr.Dataset, frames: xr.DataArray, carry: xr.DataArray | None, at: Seam | None = None
+) -> xr.Dataset:
+    """Run a bank of contracting observers over the coordinates of frames, and mix them into states.
+
+    Parameters
+    ----------
+    embedding
+        As :func:`embed` made it, with principal components.
+    frames
+        Dims ``(frame, feature)``, embedded or new ones.
+    carry
+        Of an earlier result, to continue from.
+    at
+        How the frames follow the carry; by their times where it is None.
+
+    Returns
+    -------
+    ``state(frame, mode)``, ``far(frame)`` and ``carry(carried)``.
+    """
+    embedding = learn_bank(embedding)
+    found, anew, before = _readings(embedding, frames, carry, at)
+    lazy = frames if frames.chunks else frames.chunk()
+    lengths = lazy.data.chunks[0]
+    parts, last = scan_bank(embedding, Readings(in_deviations(embedding, found.values), anew), lengths, before.bank)
+    states = joined(parts, lengths, found.values.shape[1])
+    result = _labelled(embedding, frames, states, found)
+    past = _past(embedding, frames, before.past)
+    size = len(before.bank) + past.size
+    handed = da.from_delayed(task(_carry_of, last, past), (size,), dtype=np.float64, meta=np.empty(0))
+    result["carry"] = ("carried", handed, {**carry_attrs(frames), "bank": len(before.bank)})
+    annotate(result)
+    return result if frames.chunks else result.compute()
+
+
+def smooth_coordinates(embedding: xr.Dataset, frames: xr.DataArray) -> xr.Dataset:
+    """The sum of the states that the bank gives forwards and backwards.
+
+    Parameters
+    ----------
+    embedding, frames
+        As for :func:`observe_coordinates`.
+
+    Returns
+    -------
+    ``state(frame, mode)`` and ``far(frame)``.
+    """
+    embedding = learn_bank(embedding)
+    found, anew, before = _readings(embedding, frames, None, None)
+    lazy = frames if frames.chunks else frames.chunk()
+    lengths = lazy.data.chunks[0]
+    values = in_deviations(embedding, found.values)
+    ends = starts_of(segment_of(frames)[::-1], None if (times := _times(frames)) is None else times[::-1])
+    forwards, _ = scan_bank(embedding, Readings(values, anew), lengths, before.bank)
+    backwards, _ = scan_bank(embedding, Readings(values[::-1], ends), lengths[::-1], before.bank, "bank_back")
+    parts = [task(_sum, ahead, back) for ahead, back in zip(forwards, backwards[::-1], strict=True)]
+    result = _labelled(embedding, frames, joined(parts, lengths, values.shape[1]), found)
+    result = annotate(result.assign_attrs(smoothed="forwards and backwards"))
+    return result if frames.chunks else result.compute()
+
+
+def _readings(
+    embedding: xr.Dataset, frames: xr.DataArray, carry: xr.DataArray | None, at: Seam | None
+) -> tuple[Read, NDArray[np.bool_], Carried]:
+    """Coordinates of all frames, where observers start anew, and what came before."""
+    columns = embedding.sizes["reading"] * len(np.atleast_1d(embedding.attrs["poles"]))
+    before, at = _before(embedding, frames, carry, at, columns)
+    number = embedded_numbers(embedding, frames)
+    found = read(embedding, frames, number, before.past)
+    anew = starts_of(segment_of(frames), _times(frames))
+    anew[0] = at.filters
+    _warn_far(found)
+    return found, anew, before
+
+
+def _before(
+    embedding: xr.Dataset, frames: xr.DataArray, carry: xr.DataArray | None, at: Seam | None, columns: int
+) -> tuple[Carried, Seam]:
+    """What an earlier call handed on, as far as it still counts."""
+    none = np.zeros((0, embedding.sizes["axis"]))
+    if carry is None:
+        return Carried(np.zeros(columns), none), Seam(windows=True, filters=True)
+    if carry.ndim != 1 or int(carry.attrs.get("bank", -1)) != columns or (carry.size - columns) % none.shape[1]:
+        raise ValueError(
+            f"observe: carry must be that of an earlier result with the same embedding; got shape {carry.shape}. Give "
+            "the carry of what mo.observe returned, with its attributes."
+        )
+    values, at = np.asarray(carry.values), at or seam(carry, frames, BRIDGED)
+    past = none if at.windows else values[columns:].reshape(-1, none.shape[1])
+    return Carried(values[:columns], past), at
+
+
+def _past(embedding: xr.Dataset, frames: xr.DataArray, before: Floats) -> Floats:
+    """The last frames of the last segment along the axes, one fewer than a window at most."""
+    most = int(embedding.attrs["window"]) - 1
+    segment = segment_of(frames)
+    firsts = np.flatnonzero(restarts(segment))
+    first = max(int(firsts[-1]), len(segment) - most)
+    own = along_axes(embedding, frames.isel(frame=slice(first, None)))
+    return np.concatenate([before, own])[-most:] if firsts[-1] == 0 else own
+
+
+def _carry_of(bank: Floats, past: Floats) -> Floats:
+    """Bank and past in one row."""
+    return np.concatenate([bank, past.ravel()])
+
+
+def _sum(ahead: Floats, back: Floats) -> Floats:
+    """States of one chunk, those of the backward pass in its own order."""
+    return ahead + back[::-1]
+
+
+def _labelled(embedding: xr.Dataset, frames: xr.DataArray, states: da.Array, found: Read) -> xr.Dataset:
+    """States with the labels of their frames, and what they are."""
+    names = reading_names(embedding)
+    labels = {"mode": np.arange(1, len(names) + 1), "reads": ("mode", np.array(names, object))}
+    result = xr.Dataset(
+        {"state": (("frame", "mode"), states), "far": ("frame", found.far)}, coords={**frame_labels(frames), **labels}
+    )
+    poles = [float(pole) for pole in np.atleast_1d(embedding.attrs["poles"])]
+    causal = bool(embedding.attrs.get("causal"))
+    ahead = int(embedding.attrs["window"]) - 1 - int(embedding.attrs["window"]) // 2
+    seen = "the frames up to this one" + (
+        "" if causal else f"; for an embedded frame, the covariance of the {ahead} after it too"
+    )
+    return result.assign_attrs(
+        reading="coordinates", gain="bank", poles=poles, contraction_factor=max(poles), has_seen=seen
+    )
+
+
+def _warn_far(found: Read) -> None:
+    """Many new frames unlike all embedded ones are worth a word; a few are in every recording."""
+    if np.count_nonzero(found.far) > _MANY_FAR * len(found.far):
+        warn(
+            f"observe: {np.count_nonzero(found.far)} of {len(found.far)} frames are far from all embedded ones (the "
+            f"first is frame {np.argmax(found.far)}): their coordinates are extrapolated. Embed such frames too, or "
+            "leave them out where far is true."
+        )
+
+
+def _times(frames: xr.DataArray) -> Floats | None:
+    """Times of the frames, where they are known."""
+    return np.asarray(frames["time"].values) if "time" in frames.coords else None
