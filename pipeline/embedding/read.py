@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 from dask.delayed import Delayed
-from numpy.typing import NDArray
 
-from manifold_observer.tasks.arrays import first_not_finite
+from manifold_observer.tasks.arrays import Array, Booleans, Floats, Integers, first_not_finite
 from manifold_observer.tasks.engine import extension
 from manifold_observer.tasks.engine.distance import Distance
 from manifold_observer.tasks.engine.moments import Axes
@@ -23,8 +22,6 @@ from ..graph.slabs import rows_of
 from ..graph.spans import Span, blocks
 from .references import References, axes_of, reference_numbers, references
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 # New frames of one task, and of one product: always as many, so that a frame's numbers do not depend on how many
 # others came with it.
 _SPAN, _TOGETHER = 2048, 256
@@ -36,7 +33,7 @@ class Read(NamedTuple):
     """Coordinates beside principal components (n, m), and whether a frame is new and far from all others (n,)."""
 
     values: Floats
-    far: NDArray[np.bool_]
+    far: Booleans
 
 
 def read(embedding: xr.Dataset, frames: xr.DataArray, number: Integers, past: Floats) -> Read:
@@ -118,7 +115,7 @@ def _by_time(embedding: xr.Dataset, frames: xr.DataArray) -> Integers:
     return np.where(ours[place] == theirs, place, -1)
 
 
-def _read_new(embedding: xr.Dataset, frames: xr.DataArray, new: NDArray[np.bool_], past: Floats, found: Read) -> None:
+def _read_new(embedding: xr.Dataset, frames: xr.DataArray, new: Booleans, past: Floats, found: Read) -> None:
     """Fill in new frames, span by span, each against every block of references."""
     numbers = reference_numbers(embedding)
     known = references(embedding, numbers, silent)
@@ -178,13 +175,13 @@ def _span_tasks(
     return task(_finish, slab, shares, divisors, factor, below)
 
 
-def _along(axes: Axes, frames: NDArray[Any]) -> Floats:
+def _along(axes: Axes, frames: Array) -> Floats:
     """Frames along the axes, row by row."""
     centred = axes.condition(np.asarray(frames, np.float64)) - axes.mean
     return centred if axes.basis is None else observer.project(centred, np.zeros(1), axes.basis.T)
 
 
-def _slab(axes: Axes, before: Floats, frames: NDArray[Any], starts: Integers, stops: Integers, span: Span) -> Slab:
+def _slab(axes: Axes, before: Floats, frames: Array, starts: Integers, stops: Integers, span: Span) -> Slab:
     """New frames with those before them, and their windows."""
     bad = first_not_finite(np.asarray(frames, np.float64))
     if bad is not None:
@@ -211,7 +208,7 @@ def _shares(slab: Slab, distance: Distance, reference: Any, epsilon: float) -> F
 
 def _finish(
     slab: Slab, shares: list[Floats], divisors: Floats, factor: float, below: float
-) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+) -> tuple[Floats, Floats, Booleans]:
     """Coordinates from the shares of all references; principal components are the first two axes."""
     found = extension.finish(shares, divisors, factor, below)
     return found.coordinates, slab.frames[slab.rows][:, :2], found.far

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from manifold_observer.tasks.arrays import Array, Floats
 from manifold_observer.tasks.engine import conditioning as tasks
 from manifold_observer.tasks.engine.conditioning import Conditioning, Look
 
@@ -17,7 +17,6 @@ from ..graph.warn import warn
 from .blocks import Table, check_moments
 from .cuts import sample_spans
 
-Floats = NDArray[np.float64]
 # Frames whose values give the floor of a logarithm, in runs, and the share of the positive ones that lies below it.
 _FLOOR_FRAMES, _FLOOR_RUN, _FLOOR_SHARE = 16_384, 256, 0.01
 # Variance of a sensor that its leading axes must keep.
@@ -113,7 +112,7 @@ def _look(rows: Table, progress: Progress) -> Look:
     return Look(min(one.least for one in seen), all(one.whole for one in seen))
 
 
-def _look_at(frames: NDArray[Any]) -> Look:
+def _look_at(frames: Array) -> Look:
     """One block."""
     return tasks.look(np.asarray(frames, np.float64))
 
@@ -129,7 +128,7 @@ def _floor(rows: Table) -> float:
     return float(np.quantile(positive, _FLOOR_SHARE))
 
 
-def _positive(frames: NDArray[Any]) -> Floats:
+def _positive(frames: Array) -> Floats:
     """Positive values of one block."""
     values = np.asarray(frames, np.float64).ravel()
     return values[values > 0]

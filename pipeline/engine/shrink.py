@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from dask.delayed import Delayed
-from numpy.typing import NDArray
 
+from manifold_observer.tasks.arrays import Array, Floats, Integers
 from manifold_observer.tasks.engine import foretelling, shrinkage
 from manifold_observer.tasks.engine.foretelling import Foretold
 from manifold_observer.tasks.engine.moments import Axes, Moments, leading_axes, signed
@@ -22,7 +22,6 @@ from .blocks import Part, Table, part_of, slab_of
 from .config import EmbedConfig
 from .cuts import sample_spans
 
-Floats = NDArray[np.float64]
 # Windows that give the intensity, in runs; all of them in shorter recordings.
 _WINDOWS, _WINDOW_RUN = 20_480, 512
 # Frames on which the targets are compared, in runs of consecutive ones.
@@ -151,7 +150,7 @@ def config_modes(n_frames: int) -> int:
     return min(6, n_frames - 2)
 
 
-def _runs(segment: NDArray[np.int64], spans: list[Span]) -> NDArray[np.int64]:
+def _runs(segment: Integers, spans: list[Span]) -> Integers:
     """Number of the run of consecutive frames that every sampled frame belongs to."""
     found, number, end = [], 0, -1
     for start, stop in spans:
@@ -163,7 +162,7 @@ def _runs(segment: NDArray[np.int64], spans: list[Span]) -> NDArray[np.int64]:
     return np.concatenate(found)
 
 
-def _sampled_axes(whole: Axes, frames: list[NDArray[Any]], most: int) -> tuple[Floats, Floats]:
+def _sampled_axes(whole: Axes, frames: list[Array], most: int) -> tuple[Floats, Floats]:
     """Variances and axes from some frames, without their scatter where they are wider than many."""
     values = np.concatenate([whole.apply(np.asarray(block, np.float64)) for block in frames])
     if values.shape[1] <= len(values):
@@ -185,9 +184,7 @@ def _apart(axes: Axes, part: Part, window: int, target: Floats) -> Floats:
     return shrinkage.apart(slab.frames, slab.starts, _widths(slab, window), target)
 
 
-def _foretell(
-    axes: Axes, parts: list[Part], window: int, how: Shrinkage, run: NDArray[np.int64], n_modes: int
-) -> Foretold:
+def _foretell(axes: Axes, parts: list[Part], window: int, how: Shrinkage, run: Integers, n_modes: int) -> Foretold:
     """What the coordinates of some runs say."""
     slabs = [slab_of(axes, part) for part in parts]
     frames = np.concatenate([slab.frames[slab.rows] for slab in slabs])
@@ -198,6 +195,6 @@ def _foretell(
     return foretelling.foretold(foretelling.both(frames, psi, 2), frames, run)
 
 
-def _widths(slab: Any, window: int) -> NDArray[np.int64]:
+def _widths(slab: Any, window: int) -> Integers:
     """Frames of every window."""
     return np.full(len(slab.starts), window) if slab.widths is None else slab.widths

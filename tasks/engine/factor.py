@@ -87,7 +87,15 @@ class Factor(Form):
 
 
 def factor_block(frames: Floats, factors: Floats) -> FactorBlock:
-    """Block of the factor form from centred frames (n, p) and factors U (n, p, r)."""
+    """Block of the factor form from centred frames (n, p) and factors U (n, p, r).
+
+    Examples
+    --------
+    >>> block = factor_block(np.array([[0.0], [2.0]]), np.ones((2, 1, 1)))
+    >>> block.distances(block)
+    array([[0., 4.],
+           [4., 0.]])
+    """
     transposed = np.ascontiguousarray(np.swapaxes(factors, 1, 2))
     return FactorBlock(frames, transposed, np.einsum("nrp,np->nr", transposed, frames))
 

@@ -160,7 +160,18 @@ class Window(Form):
 
 
 def window_block(halo: Floats, rows: Integers, starts: Integers, mixing: Floats, floor: Floats) -> WindowBlock:
-    """Block of the window form from centred frames with halo (h, p) and what makes the factors."""
+    """Block of the window form from centred frames with halo (h, p) and what makes the factors.
+
+    Examples
+    --------
+    Two frames that share a window of two, with the factor 1 as the difference of its frames:
+
+    >>> frames, mixing = np.array([[-1.0], [1.0]]), np.tile([-0.5, 0.5], (2, 1, 1))
+    >>> block = window_block(frames, np.arange(2), np.zeros(2, int), mixing, np.zeros(2))
+    >>> block.distances(block)
+    array([[0., 4.],
+           [4., 0.]])
+    """
     window = mixing.shape[2]
     images = np.empty(mixing.shape[:2])
     for i, (row, start) in enumerate(zip(rows, starts, strict=True)):
