@@ -183,7 +183,7 @@ def test_plan__refuses_what_does_not_fit_and_so_does_embed(there, number, limit,
     there(number, limit)
     sentences = []
     for function in (mo.plan, mo.embed):
-        with pytest.raises(ValueError, match="needs .* per worker, but the limit is") as caught:
+        with pytest.raises(ValueError, match=r"needs .* per worker, but the limit is") as caught:
             function(FRAMES, form="quadratic", precision="float64", **options)
         sentences.append(str(caught.value))
     assert sentences[0] == sentences[1]
@@ -206,7 +206,7 @@ def test_what_fits__names_recomputed_tiles_where_those_fit(there):
     there(2, bounds[0])
     decide.settle(*options, EmbedConfig(home="recomputed"))
     there(2, bounds[0] - 1)
-    with pytest.raises(ValueError, match="needs .* per worker, but the limit is"):
+    with pytest.raises(ValueError, match=r"needs .* per worker, but the limit is"):
         decide.settle(*options, EmbedConfig(home="recomputed"))
 
 
