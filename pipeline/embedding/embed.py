@@ -94,9 +94,9 @@ def embed(
         ``"auto"``, or ``"paper"`` for the method as printed [1]_: features as they are, in all directions that they
         span, pseudo-inverses of the windows' covariances, and as many coordinates as lie before the spectral gap.
     geometry
-        What features go through and how local covariances are made: ``mo.Geometry(condition=, axes=, shrinkage=,
-        causal=, regularization=)``. By default features are transformed by their kind, turned to at most 20 principal
-        axes, and covariances are shrunk by as much as their own noise asks for.
+        What features go through and how local covariances are made: ``mo.Geometry(condition=, max_axes=,
+        shrinkage=, causal=, regularization=)``. By default features are transformed by their kind and turned to 20
+        principal axes at most, and covariances are shrunk by as much as their own noise asks for.
     engine
         How this is computed: ``mo.Engine(method=, landmarks=, refine=, precision=, home=, seed=, ...)``. Method and
         memory are chosen by the number of frames and the workers when absent.
@@ -118,8 +118,8 @@ def embed(
     are shrunk; ``feature_scale(feature)`` where features are conditioned, whose means and lift are then those of
     conditioned features; ``reference(frame, feature)``, the plain frames, lazily; ``landmark(landmark)``, numbers of
     the landmarks where the others were extended from them. The settings are attributes, and ``condition_why``,
-    ``shrinkage``, ``shrinkage_intensity``, ``foretold`` and ``foretold_by_chance``: what was chosen, and how much of
-    the features a few frames later the coordinates foretell.
+    ``shrinkage_target``, ``shrinkage_intensity``, ``foretold`` and ``foretold_by_chance``: what was chosen, and how
+    much of the features a few frames later the coordinates foretell.
 
     Raises
     ------

@@ -88,12 +88,7 @@ def _packed(distance: Distance, part: Part) -> Floats:
 
 def config_of(embedding: xr.Dataset) -> EmbedConfig:
     """The options of the embedding that its distance depends on."""
-    shrunk = "mean_covariance" in embedding
-    own = {
-        "shrinkage": embedding.attrs["shrinkage"] if shrunk else "none",
-        "causal": shrunk and embedding.attrs["causal"],
-    }
-    return EmbedConfig.from_attrs({**embedding.attrs, **own})
+    return EmbedConfig.from_attrs(embedding.attrs)
 
 
 def axes_of(embedding: xr.Dataset) -> Axes:
@@ -112,7 +107,7 @@ def _shrinkage_of(embedding: xr.Dataset) -> Shrinkage | None:
         float(attrs["shrinkage_ridge"]),
         int(attrs["window"]),
         np.asarray(embedding["mean_covariance"].values),
-        str(attrs["shrinkage"]),
+        str(attrs["shrinkage_target"]),
     )
 
 

@@ -101,7 +101,7 @@ def warn_cut(basis: Floats, conditioning: Conditioning | None, variance: Floats,
         named = ", ".join(str(k if names is None else names[k]) for k in cut[:5]) + (", ..." if len(cut) > 5 else "")
         warn(
             f"embed: {len(cut)} of {len(variance)} features have less than a tenth of their variance along the "
-            f"{basis.shape[1]} leading axes, and hardly count: {named}. Give a larger axes=, or leave others out."
+            f"{basis.shape[1]} leading axes, and hardly count: {named}. Give a larger max_axes=, or leave others out."
         )
 
 

@@ -77,14 +77,14 @@ class Geometry:
 
     Examples
     --------
-    >>> Geometry(condition="root", axes=10).shrinkage
+    >>> Geometry(condition="root", max_axes=10).shrinkage
     'auto'
     """
 
     condition: str = setting("auto", choices=CONDITIONS)
     """What features go through first: by their kind (auto), nothing (none), a square root, a logarithm, or a division
     by their standard deviations (standard)."""
-    axes: int | None = setting(20, least=1)
+    max_axes: int | None = setting(20, least=1)
     """Leading principal axes of the features in which distances are taken, at most."""
     shrinkage: str = setting("auto", choices=SHRINKAGES)
     """What local covariances are drawn towards: a multiple of the identity, the pooled covariance, whichever lets the
@@ -207,7 +207,7 @@ class EmbedConfig(Engine, Geometry):
     def resolved(self, *, given_covariances: bool = False) -> EmbedConfig:
         """The same with what the preset, other options and given covariances decide written out."""
         if self.preset == "paper" or given_covariances:
-            return replace(self, condition="none", axes=None, shrinkage="none", causal=False)
+            return replace(self, condition="none", max_axes=None, shrinkage="none", causal=False)
         cut = self.rank is not None or self.regularization or self.tolerance != EmbedConfig.tolerance
         windowed = self.form != "auto" and FORMS[self.form].needs_windows
         if self.shrinkage == "auto" and (cut or windowed):

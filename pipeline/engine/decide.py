@@ -250,9 +250,9 @@ def measure(rows: Table, total: Moments, config: EmbedConfig, progress: Progress
     metric = local_metric(rows, total, config)
     if rows.covariance is not None:
         return Measured(metric, Axes(total.mean, None))
-    if config.axes is None and config.shrinkage == "none":
+    if config.max_axes is None and config.shrinkage == "none":
         return Measured(metric, span_axes(total)._replace(conditioning=rows.conditioning))
-    turned = leading(rows, total, config.axes or rows.n_features)
+    turned = leading(rows, total, config.max_axes or rows.n_features)
     if config.shrinkage == "none":
         return Measured(metric, turned.axes)
     shrunk = shrink(rows, turned, config.window, config, progress)

@@ -52,7 +52,7 @@ class Shrunk(NamedTuple):
     def attrs(self) -> dict[str, float | str]:
         """Attributes of an embedding."""
         attrs: dict[str, float | str] = {
-            "shrinkage": self.how.target,
+            "shrinkage_target": self.how.target,
             "shrinkage_intensity": self.how.intensity,
             "shrinkage_ridge": self.how.ridge,
         }

@@ -16,7 +16,8 @@ def join_frames(parts: Sequence[xr.DataArray]) -> xr.DataArray:
 
     Recordings whose clocks go on one after the other keep them. Where a clock starts over, as that of
     sound files does, the later recording is moved to two frame periods after the earlier one; the
-    shifts are in the attribute ``time_shifts``.
+    shifts are in the attribute ``time_shifts``, and the times before which nobody knows how long it paused in the
+    attribute ``unknown_pauses`` of ``time``.
 
     Parameters
     ----------
@@ -45,23 +46,27 @@ def join_frames(parts: Sequence[xr.DataArray]) -> xr.DataArray:
     first = parts[0]
     if len(parts) == 1:
         return first
-    moved, shifts = [first], [0.0]
+    moved, shifts, invented = [first], [0.0], []
     for part in parts[1:]:
         _check_alike(first, part)
         before = moved[-1]
         end, period = float(before["time"][-1]), float(first.attrs["frame_period"])
-        shift = _shift(first, part, end, period)
+        shift = _shift(first, part, end)
+        invented.append(shift is None)
+        shift = end + _PAUSE * period - float(part["time"][0]) if shift is None else shift
         segment = part["segment"] - int(part["segment"][0]) + int(before["segment"][-1]) + 1
         moved.append(part.assign_coords(time=part["time"] + shift, segment=segment))
         shifts.append(shift)
     joined = xr.concat(moved, "frame", coords="minimal", compat="override", combine_attrs="override")
     unused = sum(int(part.attrs.get("unused_samples", 0)) for part in parts)
     joined["time"].attrs |= first["time"].attrs
+    if unknown := [float(part["time"][0]) for part, made_up in zip(moved[1:], invented, strict=True) if made_up]:
+        joined["time"].attrs["unknown_pauses"] = unknown
     return joined.assign_attrs(time_shifts=shifts, unused_samples=unused)
 
 
-def _shift(first: xr.DataArray, part: xr.DataArray, end: float, period: float) -> float:
-    """Seconds to add to a part's clock, so that it counts from the start of the first."""
+def _shift(first: xr.DataArray, part: xr.DataArray, end: float) -> float | None:
+    """Seconds to add to a part's clock, so that it counts from the start of the first; None where nobody knows."""
     apart = seconds_between(first["time"].attrs.get("start_time"), part["time"].attrs.get("start_time"))
     if apart is not None:
         if float(part["time"][0]) + apart <= end:
@@ -70,8 +75,7 @@ def _shift(first: xr.DataArray, part: xr.DataArray, end: float, period: float) -
                 f"{part['time'].attrs['start_time']} after one that ends later. Name them in the order of their clocks."
             )
         return apart
-    own = float(part["time"][0])
-    return 0.0 if own > end else end + _PAUSE * period - own
+    return 0.0 if float(part["time"][0]) > end else None
 
 
 def seconds_between(start: str | None, other: str | None) -> float | None:

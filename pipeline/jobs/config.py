@@ -116,7 +116,11 @@ class RunConfig:
     @property
     def calibrated(self) -> bool:
         """Whether some filter takes its dynamics from the frames."""
-        return self.observer.calibrated or (self.smooth and self.observer.smoother().calibrated)
+        reads = self.embedding.resolved().shrinkage != "none"
+        ways = [self.observer.resolved(coordinates=reads)]
+        if self.smooth:
+            ways.append(self.observer.smoother().resolved(coordinates=reads, usual_gain="kalman"))
+        return any(way.reading == "lift" and way.calibrated for way in ways)
 
     def flat(self) -> dict[str, Any]:
         """All settings that have a value, in one level, by their names on the command line.

@@ -64,10 +64,9 @@ def learn_bank(embedding: xr.Dataset) -> xr.Dataset:
     mean, deviation = plain.mean(axis=0), plain.std(axis=0)
     deviation = np.where(deviation > 0, deviation, 1.0)
     values, segment = (plain - mean) / deviation, segment_of(embedding)
-    anew = starts_of(segment, _times(embedding))
+    anew = starts_of(embedding)
     forwards = _mixture(values, segment, anew)
-    ends = starts_of(segment[::-1], _reversed(_times(embedding)))
-    backwards = _mixture(values[::-1], segment[::-1], ends)
+    backwards = _mixture(values[::-1], segment[::-1], ends_of(anew))
     learnt: dict[str, Any] = {"reading_mean": ("reading", mean), "reading_deviation": ("reading", deviation)}
     for name, mixture in (("bank", forwards), ("bank_back", backwards)):
         learnt |= {
@@ -96,21 +95,38 @@ def in_deviations(embedding: xr.Dataset, plain: Floats) -> Floats:
     return (plain - embedding["reading_mean"].values) / embedding["reading_deviation"].values
 
 
-def starts_of(segment: NDArray[np.int64], times: Floats | None) -> Booleans:
-    """Where observers start anew: at every segment that begins after a gap of ``BRIDGED`` frames or more.
+def starts_of(labelled: xr.DataArray | xr.Dataset) -> Booleans:
+    """Where observers start anew, among frames or embedded ones: at every segment, but for short pauses.
+
+    Fewer than ``BRIDGED`` missing frames are a short pause, if it is known how long it was.
 
     Examples
     --------
-    >>> starts_of(np.array([0, 0, 1, 2]), np.array([0.0, 1.0, 4.0, 20.0]))
+    >>> labels = {"time": ("frame", [0.0, 1.0, 4.0, 20.0]), "segment": ("frame", [0, 0, 1, 2])}
+    >>> starts_of(xr.DataArray(np.zeros(4), dims="frame", coords=labels, attrs={"frame_period": 1.0}))
     array([ True, False, False,  True])
     """
-    starts = restarts(segment)
-    if times is None or len(times) < 2:
+    starts = restarts(segment_of(labelled))
+    if "time" not in labelled.coords or len(starts) < 2:
         return starts
-    steps = np.abs(np.diff(times))
-    period = float(np.median(steps))
-    starts[1:] &= ~((steps > 0) & (steps < (BRIDGED + 1) * period))
+    times, attrs = labelled["time"].values.astype(np.float64), labelled.attrs
+    steps = np.diff(times)
+    period = float(attrs.get("frame_period", attrs.get("frames_frame_period", np.median(steps))))
+    short = (steps > 0) & (steps < (BRIDGED + 1) * period)
+    unknown = np.isin(times[1:], np.atleast_1d(labelled["time"].attrs.get("unknown_pauses", [])))
+    starts[1:] &= unknown | ~short
     return starts
+
+
+def ends_of(starts: Booleans) -> Booleans:
+    """Where observers start anew that run over the same frames in reverse order.
+
+    Examples
+    --------
+    >>> ends_of(np.array([True, False, True]))
+    array([ True,  True, False])
+    """
+    return np.concatenate([[True], starts[:0:-1]])
 
 
 def mixture_of(embedding: xr.Dataset, name: str = "bank") -> Mixture:
@@ -165,13 +181,3 @@ def _mixture(values: Floats, segment: NDArray[np.int64], anew: Booleans) -> Mixt
         bank, carry = tasks.scan(values[own], anew[own], carry, poles)
         sums = tasks.add(sums, bank, later[own], followed[own])
     return tasks.learn(sums)
-
-
-def _times(embedding: xr.Dataset) -> Floats | None:
-    """Times of the embedded frames, where they are known."""
-    return embedding["time"].values if "time" in embedding.coords else None
-
-
-def _reversed(times: Floats | None) -> Floats | None:
-    """The last first."""
-    return None if times is None else times[::-1]

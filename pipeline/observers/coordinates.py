@@ -15,12 +15,13 @@ from ..frames.segments import restarts
 from ..frames.variables import annotate
 from ..graph.compute import task
 from ..graph.warn import warn
-from .bank import BRIDGED, Readings, in_deviations, learn_bank, reading_names, scan_bank, starts_of
+from .bank import BRIDGED, Readings, ends_of, in_deviations, learn_bank, reading_names, scan_bank, starts_of
 from .carries import Seam, carry_attrs, joined, seam
 
 Floats = NDArray[np.float64]
-# Share of far frames above which a recording is said to be unlike the embedded one.
+# Share and number of far frames above which a recording is said to be unlike the embedded one.
 _MANY_FAR = 0.25
+_FEW_FAR = 10
 
 
 class Carried(NamedTuple):
@@ -87,9 +88,8 @@ def smooth_coordinates(embedding: xr.Dataset, frames: xr.DataArray) -> xr.Datase
     lazy = frames if frames.chunks else frames.chunk()
     lengths = lazy.data.chunks[0]
     values = in_deviations(embedding, found.values)
-    ends = starts_of(segment_of(frames)[::-1], None if (times := _times(frames)) is None else times[::-1])
     forwards, _ = scan_bank(embedding, Readings(values, anew), lengths, before.bank)
-    backwards, _ = scan_bank(embedding, Readings(values[::-1], ends), lengths[::-1], before.bank, "bank_back")
+    backwards, _ = scan_bank(embedding, Readings(values[::-1], ends_of(anew)), lengths[::-1], before.bank, "bank_back")
     parts = [task(_sum, ahead, back) for ahead, back in zip(forwards, backwards[::-1], strict=True)]
     result = _labelled(embedding, frames, joined(parts, lengths, values.shape[1]), found)
     result = annotate(result.assign_attrs(smoothed="forwards and backwards"))
@@ -104,7 +104,7 @@ def _readings(
     before, at = _before(embedding, frames, carry, at, columns)
     number = embedded_numbers(embedding, frames)
     found = read(embedding, frames, number, before.past)
-    anew = starts_of(segment_of(frames), _times(frames))
+    anew = starts_of(frames)
     anew[0] = at.filters
     _warn_far(found)
     return found, anew, before
@@ -167,14 +167,9 @@ def _labelled(embedding: xr.Dataset, frames: xr.DataArray, states: da.Array, fou
 
 def _warn_far(found: Read) -> None:
     """Many new frames unlike all embedded ones are worth a word; a few are in every recording."""
-    if np.count_nonzero(found.far) > _MANY_FAR * len(found.far):
+    if np.count_nonzero(found.far) > max(_MANY_FAR * len(found.far), _FEW_FAR):
         warn(
             f"observe: {np.count_nonzero(found.far)} of {len(found.far)} frames are far from all embedded ones (the "
             f"first is frame {np.argmax(found.far)}): their coordinates are extrapolated. Embed such frames too, or "
             "leave them out where far is true."
         )
-
-
-def _times(frames: xr.DataArray) -> Floats | None:
-    """Times of the frames, where they are known."""
-    return np.asarray(frames["time"].values) if "time" in frames.coords else None

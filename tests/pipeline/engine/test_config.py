@@ -105,7 +105,9 @@ def test_run_config__reads_what_was_stored_before():
     assert mo.RunConfig.from_json(STORED) == mo.RunConfig(
         mo.FeatureConfig("histogram", frame=60, bins=4),
         mo.OpenConfig(sampling_rate=8000.0, decimal=","),
-        mo.EmbedConfig(n_modes=4, epsilon_factor=0.5, method="landmarks", landmarks=500, refine=1, seed=3),
+        mo.EmbedConfig(
+            preset="paper", n_modes=4, epsilon_factor=0.5, method="landmarks", landmarks=500, refine=1, seed=3
+        ),
         mo.ObserverConfig(gamma=0.1, gain="kalman", rates=(0.1, 0.2)),
         smooth=True,
     )

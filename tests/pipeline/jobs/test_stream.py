@@ -199,7 +199,7 @@ def test_continue__of_a_result_that_began_with_its_coordinates(tmp_path):
     result = learn(tmp_path, "stft", initial="paper")
     new = write_npy(tmp_path, "new", ALL[LEARNT:])
     continue_run(result, [new], tmp_path / "out")
-    assert_same(tmp_path / "out", one_run(result, new), times=False)
+    assert_same(tmp_path / "out", one_run(result, new, reading="lift"), times=False)
 
 
 def test_continue__a_part_is_an_ordinary_result_with_labels(learnt, tmp_path):
@@ -225,9 +225,9 @@ def test_continue__a_part_is_an_ordinary_result_with_labels(learnt, tmp_path):
     assert stream_of["frames"].sizes == {"frame": 21, "feature": 12}
 
 
-def test_continue__the_carry_reaches_the_scan_as_it_is_stored(learnt, tmp_path, monkeypatch):
+def test_continue__the_carry_reaches_the_scan_as_it_is_stored(tmp_path, monkeypatch):
     """Where a segment begins is told by restarts, not by a time that is written over the carry's own."""
-    seen, scan = [], stream.scan
+    result, seen, scan = learn(tmp_path, "stft", gamma=0.5), [], stream.scan
 
     def spy(embedding, frames, config, starts, carry):
         seen.append((starts, carry))
@@ -236,24 +236,25 @@ def test_continue__the_carry_reaches_the_scan_as_it_is_stored(learnt, tmp_path, 
     monkeypatch.setattr(stream, "scan", spy)
     pieces = [write_npy(tmp_path, f"{k}", part) for k, part in enumerate(np.split(ALL[LEARNT:], [83]))]
     for k in (1, 2):
-        continue_run(learnt("stft"), pieces[:k], tmp_path / "out")
-    stored = [learnt("stft"), tmp_path / "out/000000.zarr"]
+        continue_run(result, pieces[:k], tmp_path / "out")
+    stored = [result, tmp_path / "out/000000.zarr"]
     for (starts, carry), before in zip(seen, stored, strict=True):
         xr.testing.assert_identical(carry, xr.open_datatree(before)["state/carry"].load())
         assert not starts.any()
 
 
-def test_continue__a_scan_starts_anew_where_it_is_told_whatever_the_clock_says(learnt):
-    result = xr.open_datatree(learnt("stft")).load()
-    embedding, frames = read_embedding(learnt("stft")), result["frames/frames"]
-    carry, config = result["state/carry"], ObserverConfig()
+def test_continue__a_scan_starts_anew_where_it_is_told_whatever_the_clock_says(tmp_path):
+    path = learn(tmp_path, "stft", gamma=0.5)
+    result = xr.open_datatree(path).load()
+    embedding, frames = read_embedding(path), result["frames/frames"]
+    carry, config = result["state/carry"], ObserverConfig(gamma=0.5, gain="paper")
     starts = np.zeros(frames.sizes["frame"], bool)
     later = frames.assign_coords(time=frames["time"] + 1e6)
     goes_on = scan(embedding, later, config, starts, carry)
-    np.testing.assert_array_equal(goes_on["state"], mo.observe(embedding, frames, carry=carry)["state"])
+    np.testing.assert_array_equal(goes_on["state"], mo.observe(embedding, frames, 0.5, carry=carry)["state"])
     starts[0] = True
     anew = scan(embedding, frames, config, starts, carry)
-    np.testing.assert_array_equal(anew["state"], mo.observe(embedding, frames)["state"])
+    np.testing.assert_array_equal(anew["state"], mo.observe(embedding, frames, 0.5)["state"])
     assert not np.array_equal(anew["state"], goes_on["state"])
 
 
@@ -631,7 +632,7 @@ def test_continue__what_fails_in_the_middle_leaves_nothing_and_the_same_call_goe
         raise error
 
     with monkeypatch.context() as patched:
-        patched.setattr(stream, "scan", fail)
+        patched.setattr(stream, "observe_coordinates", fail)
         with pytest.raises(error):
             continue_run(learnt("stft"), pieces, tmp_path / "out")
     assert everything(tmp_path / "out") == ["000000.zarr"]
@@ -646,7 +647,7 @@ def test_continue__killed_in_the_middle_the_same_call_goes_on(learnt, tmp_path):
         import os, signal
         from pathlib import Path
         from manifold_observer.pipeline.jobs import stream
-        stream.scan = lambda *_args, **_options: os.kill(os.getpid(), signal.SIGKILL)
+        stream.observe_coordinates = lambda *_args, **_options: os.kill(os.getpid(), signal.SIGKILL)
         stream.continue_run(Path({str(learnt("stft"))!r}), [Path(p) for p in {list(map(str, pieces))}], Path("out"))
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], cwd=tmp_path, timeout=120, check=False)
