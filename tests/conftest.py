@@ -1,10 +1,40 @@
-"""Hypothesis profiles: "quick" at home, "ci" where time is cheap (HYPOTHESIS_PROFILE=ci); neither looks at a clock."""
+"""Hypothesis profiles by HYPOTHESIS_PROFILE: "quick" at home, "all" in .ci/run, "ci" where time is cheap.
 
+None of them looks at a clock. The quick one draws fewer examples for every property; nothing else differs but the
+number of calls that tests/faults lets fail.
+"""
+
+import contextlib
 import os
+import sys
 
+import pytest
 from hypothesis import HealthCheck, settings
 
+# Tests start many processes, which would all compile the package anew where Python is told to keep no bytecode.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 no_clock = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("quick", max_examples=25, **no_clock)
+settings.register_profile("quick", max_examples=8, **no_clock)
+settings.register_profile("all", max_examples=25, **no_clock)
 settings.register_profile("ci", max_examples=300, print_blob=True, **no_clock)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+@pytest.fixture
+def workers_here():
+    """Start workers that are threads of this process, messages go over TCP, as between machines."""
+
+    from distributed import Client, LocalCluster  # noqa: PLC0415 - the processes that only hand out tests need none
+
+    @contextlib.contextmanager
+    def start(n_workers):
+        quiet = {"dashboard_address": "127.0.0.1:0", "host": "127.0.0.1", "protocol": "tcp"}
+        with (
+            LocalCluster(n_workers=n_workers, threads_per_worker=1, processes=False, **quiet) as cluster,
+            Client(cluster, direct_to_workers=True) as client,  # as connect has it
+        ):
+            yield cluster, client
+
+    return start

@@ -1,15 +1,28 @@
 """What the property tests draw: shapes and seeds by Hypothesis, numbers by NumPy from the seed."""
 
 import itertools
+import os
 from typing import NamedTuple
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from manifold_observer.tasks.engine import kernel, quadratic
 from reference import dense
 
 seeds = st.integers(0, 2**32 - 1)
+QUICK = os.environ.get("HYPOTHESIS_PROFILE", "quick") == "quick"
+
+
+def examples(number):
+    """Settings of a property that has its own number of examples; a third of them in a quick run."""
+    return settings(max_examples=max(2, number // 3) if QUICK else number)
+
+
+def share(cases, of):
+    """All cases, or one in so many of them in a quick run."""
+    return list(cases)[:: of if QUICK else 1]
 
 
 class Motion(NamedTuple):

@@ -127,6 +127,17 @@ def test_imports__keep_to_their_folder(path):
 
 
 @each_file
+def test_imports__slow_parts_of_scipy_are_imported_where_they_are_used(path):
+    """They take most of a second, and every process that starts would pay it."""
+    slow = {f"scipy.{name}" for name in ("signal", "stats", "optimize", "interpolate", "spatial")}
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        named = {alias.name for alias in node.names} if isinstance(node, ast.Import) else set()
+        if isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            named = {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        assert not {".".join(name.split(".")[:2]) for name in named} & slow
+
+
+@each_file
 def test_imports__never_from_tests_or_deploy(path):
     forbidden = {"tests", "deploy", "reference", "strategies", "conftest", "pytest"}
     assert not {where for where, _ in imported(path)} & forbidden

@@ -17,7 +17,6 @@ import numpy as np
 import xarray as xr
 import zarr
 from numpy.typing import NDArray
-from scipy.signal import lfilter
 
 from .simulated import (
     check_counts,
@@ -241,6 +240,8 @@ def _create_variables(group: zarr.Group, settings: _Settings, chunk: int) -> lis
 
 def _blocks(settings: _Settings) -> Iterator[tuple[Array, ...]]:
     """Simulate block after block; the filter's memory carries the path across."""
+    from scipy.signal import lfilter  # noqa: PLC0415 - slow to import
+
     decay = math.exp(-settings.dt)
     memory = np.zeros(1)
     for block, start in enumerate(range(0, settings.n_frames, BLOCK_FRAMES)):
@@ -258,6 +259,8 @@ def _blocks(settings: _Settings) -> Iterator[tuple[Array, ...]]:
 
 def _burst_features(angle: Array, settings: _Settings, block: int) -> Array:
     """Features of every burst from each angle, shape (frame, burst, feature)."""
+    from scipy.signal import lfilter  # noqa: PLC0415 - slow to import
+
     shape = (len(angle), settings.burst_size, settings.burst_samples)
     decay = math.exp(-settings.burst_duration / settings.burst_samples)
     steps = generator(settings.seed, _BURST, block).normal(0, math.sqrt(1 - decay**2), size=shape)

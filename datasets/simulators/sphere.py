@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 import zarr
-from scipy.signal import lfilter
 
 from .simulated import (
     Array,
@@ -187,6 +186,8 @@ def _count_dtype(rate: float) -> np.dtype[Any]:
 
 def _blocks(settings: _Settings) -> Iterator[tuple[Array, Array]]:
     """Simulate counts and angles block after block; the filter's memory carries the path across."""
+    from scipy.signal import lfilter  # noqa: PLC0415 - slow to import
+
     pull, spread = settings.drift_rate * settings.dt, math.sqrt(settings.variance * settings.dt)
     far = settings.sensor_distance
     memory, walk = np.zeros((1, 2)), np.random.default_rng(settings.seed)

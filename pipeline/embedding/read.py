@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,10 +10,12 @@ import xarray as xr
 from dask.delayed import Delayed
 
 from manifold_observer.tasks.arrays import Array, Booleans, Floats, Integers, first_not_finite
-from manifold_observer.tasks.engine import extension
+from manifold_observer.tasks.engine import borrowing, extension
+from manifold_observer.tasks.engine.borrowing import Lent
 from manifold_observer.tasks.engine.distance import Distance
+from manifold_observer.tasks.engine.extension import Reference
 from manifold_observer.tasks.engine.moments import Axes
-from manifold_observer.tasks.engine.slab import Slab
+from manifold_observer.tasks.engine.slab import Slab, precisions
 from manifold_observer.tasks.observers import observer
 
 from ..engine.cuts import shrinking_windows
@@ -20,7 +23,7 @@ from ..frames.labels import segment_of
 from ..graph.compute import compute, one_blas_thread, silent, task
 from ..graph.slabs import rows_of
 from ..graph.spans import Span, blocks
-from .references import References, axes_of, reference_numbers, references
+from .references import References, axes_of, packed_precisions, reference_numbers, references
 
 # New frames of one task, and of one product: always as many, so that a frame's numbers do not depend on how many
 # others came with it.
@@ -126,7 +129,11 @@ def _read_new(embedding: xr.Dataset, frames: xr.DataArray, new: Booleans, past: 
     rows = data.data if data.chunks else np.asarray(data.values)
     segment, window = segment_of(frames), int(embedding.attrs["window"])
     spans = [span for span in blocks(len(new), _SPAN) if new[slice(*span)].any()]
-    made = [_span_tasks(rows, segment, past, window, span, known, epsilon, divisors, factor, below) for span in spans]
+    packed = packed_precisions(embedding, numbers, known.distance)
+    made = [
+        _span_tasks(rows, segment, past, window, span, known, packed, epsilon, divisors, factor, below)
+        for span in spans
+    ]
     for span, (values, principal, far) in zip(spans, compute(made, "extend"), strict=True):
         own = np.flatnonzero(new[slice(*span)])
         found.values[span[0] + own] = np.hstack([values, principal])[own]
@@ -157,6 +164,7 @@ def _span_tasks(
     window: int,
     span: Span,
     known: References,
+    packed: list[Delayed],
     epsilon: float,
     divisors: Floats,
     factor: float,
@@ -171,7 +179,11 @@ def _span_tasks(
     slab = task(
         _slab, known.distance.axes, before, rows_of(data, (max(low - h, 0), span[1])), starts - low, stops - low, span
     )
-    shares = [task(_shares, slab, known.distance, part, epsilon) for part in known.parts]
+    lent = [
+        task(_lend, slab, known.distance, part, own, epsilon) for part, own in zip(known.parts, packed, strict=True)
+    ]
+    measured = task(_measured, slab, known.distance, lent, epsilon)
+    shares = [task(_shares, measured, known.distance, part, epsilon) for part in known.parts]
     return task(_finish, slab, shares, divisors, factor, below)
 
 
@@ -193,17 +205,40 @@ def _slab(axes: Axes, before: Floats, frames: Array, starts: Integers, stops: In
     return Slab(values, stops - 1, starts, None, stops - starts)
 
 
-def _shares(slab: Slab, distance: Distance, reference: Any, epsilon: float) -> Floats:
-    """Shares of one block of references, for as many new frames at a time, the last ones repeated to fill up."""
-    parts, n = [], len(slab.rows)
-    for first in range(0, n, _TOGETHER):
-        own = np.minimum(np.arange(first, first + _TOGETHER), n - 1)
-        widths = None if slab.widths is None else slab.widths[own]
-        some = Slab(slab.frames, slab.rows[own], slab.starts[own], None, widths)
+def _lend(slab: Slab, distance: Distance, reference: Reference, packed: Floats, epsilon: float) -> Lent:
+    """What one block of references lends to the new frames, as many at a time as in every other call."""
+    frames, parts = slab.frames[slab.rows], []
+    for first, own in _batches(len(frames)):
+        with np.errstate(over="ignore", invalid="ignore"):
+            points = distance.kind.points(frames[own]).astype(distance.precision)
+        lent = borrowing.lend(points, reference.block, packed, epsilon)
+        parts.append(Lent(*(values[: len(frames) - first] for values in lent)))
+    return Lent(*(np.concatenate(values) for values in zip(*parts, strict=True)))
+
+
+def _measured(slab: Slab, distance: Distance, lent: list[Lent], epsilon: float) -> Slab:
+    """New frames with their precisions: half from the frames before them, half from the references around."""
+    own = precisions(slab, distance.metric)
+    around = borrowing.borrowed(lent, epsilon, slab.frames.shape[1])
+    return slab._replace(precisions=(own + around) / 2)
+
+
+def _shares(slab: Slab, distance: Distance, reference: Reference, epsilon: float) -> Floats:
+    """Shares of one block of references, for as many new frames at a time as in every other call."""
+    frames, known, parts = slab.frames[slab.rows], slab.precisions, []
+    for first, own in _batches(len(frames)):
+        some = Slab(frames, own, own, None, None, None if known is None else known[own])
         with np.errstate(over="ignore", invalid="ignore"):
             block = distance.block(some)
-        parts.append(extension.shares(block, reference, epsilon, None, one_sided=False)[: n - first])
+        found = extension.shares(block, reference, epsilon, None, one_sided=False)
+        parts.append(found[: len(frames) - first])
     return np.concatenate(parts)
+
+
+def _batches(n: int) -> Iterator[tuple[int, Integers]]:
+    """First frame and numbers of every batch; the last frame is repeated to fill the last one up."""
+    for first in range(0, n, _TOGETHER):
+        yield first, np.minimum(np.arange(first, first + _TOGETHER), n - 1)
 
 
 def _finish(

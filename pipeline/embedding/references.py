@@ -8,17 +8,18 @@ import numpy as np
 import xarray as xr
 from dask.delayed import Delayed
 
-from manifold_observer.tasks.arrays import Integers
-from manifold_observer.tasks.engine import extension, forms
+from manifold_observer.tasks.arrays import Floats, Integers
+from manifold_observer.tasks.engine import borrowing, extension, forms
 from manifold_observer.tasks.engine.distance import Distance
 from manifold_observer.tasks.engine.moments import Axes
 from manifold_observer.tasks.engine.shrinkage import Shrinkage
+from manifold_observer.tasks.engine.slab import precisions
 
-from ..engine.blocks import Table, block_task, check_moments, local_metric, make_blocks, part_of, table
+from ..engine.blocks import Part, Table, block_task, check_moments, local_metric, make_blocks, part_of, slab_of, table
 from ..engine.config import EmbedConfig
 from ..engine.cuts import gather_rows, tile_size
 from ..frames.conditioning import conditioning_of
-from ..graph.compute import Progress, persist, task
+from ..graph.compute import Progress, persist, silent, task
 from ..graph.spans import Span, blocks
 
 
@@ -67,6 +68,24 @@ def references(embedding: xr.Dataset, numbers: Integers, progress: Progress) -> 
     return References(persist(parts, "references", progress), len(numbers), distance)
 
 
+def packed_precisions(embedding: xr.Dataset, numbers: Integers, distance: Distance) -> list[Delayed]:
+    """Precisions of the references, block by block as :func:`references` has them; they stay on the workers."""
+    rows = table(*_embedded(embedding), config_of(embedding))._replace(conditioning=conditioning_of(embedding))
+    made = []
+    for first, stop in blocks(len(numbers), tile_size(len(numbers))):
+        parts = [
+            task(_packed, distance, part_of(rows, span, distance.window, own))
+            for span, own in _runs_of(rows, numbers[first:stop])
+        ]
+        made.append(task(np.concatenate, parts))
+    return persist(made, "references", silent)
+
+
+def _packed(distance: Distance, part: Part) -> Floats:
+    """Upper triangles of the precisions of one run."""
+    return borrowing.pack(precisions(slab_of(distance.axes, part), distance.metric))
+
+
 def config_of(embedding: xr.Dataset) -> EmbedConfig:
     """The options of the embedding that its distance depends on."""
     attrs = embedding.attrs
@@ -110,12 +129,16 @@ def _embedded(embedding: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray | None]
 
 def _chosen_block(rows: Table, distance: Distance, numbers: Integers) -> Delayed:
     """One block of embedded frames that do not follow each other, gathered from as many tasks as they are apart."""
-    pieces = np.split(numbers, np.flatnonzero(np.diff(numbers // gather_rows(rows.n_frames, rows.n_features))) + 1)
-    made = []
-    for own in pieces:
-        span = int(own[0]), int(own[-1]) + 1
-        made.append(task(block_task, distance, part_of(rows, span, distance.window, own), span))
-    return task(forms.join, made)
+    runs = _runs_of(rows, numbers)
+    return task(
+        forms.join, [task(block_task, distance, part_of(rows, span, distance.window, own), span) for span, own in runs]
+    )
+
+
+def _runs_of(rows: Table, numbers: Integers) -> list[tuple[Span, Integers]]:
+    """Frames that one task gathers, and the span that they lie in."""
+    cuts = np.flatnonzero(np.diff(numbers // gather_rows(rows.n_frames, rows.n_features))) + 1
+    return [((int(own[0]), int(own[-1]) + 1), own) for own in np.split(numbers, cuts)]
 
 
 def _with_columns(embedding: xr.Dataset, numbers: Integers, made: list[Delayed], spans: list[Span]) -> list[Delayed]:

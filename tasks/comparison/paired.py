@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from manifold_observer.tasks.arrays import Booleans, Floats
 
@@ -38,6 +37,8 @@ def compare(one: Floats, other: Floats) -> Paired:
     >>> compare(np.array([2.0, 3.0, 4.5]), np.array([1.0, 2.0, 3.0])).difference
     1.1666666666666667
     """
+    from scipy import stats  # noqa: PLC0415 - slow to import
+
     found = stats.ttest_rel(one, other, alternative="greater")
     both = stats.ttest_rel(one, other).confidence_interval(0.95)
     return Paired(float(np.mean(one - other)), float(both.high - both.low) / 2, float(found.pvalue))

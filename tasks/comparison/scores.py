@@ -8,9 +8,6 @@ contiguous block of frames, so that neighbours in time are held out together.
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial import KDTree
-from scipy.spatial.distance import cdist
-from scipy.stats import rankdata
 
 from manifold_observer.tasks.arrays import Array, Booleans, Floats, Integers
 
@@ -121,6 +118,8 @@ def neighbour_readout(estimate: Floats, labels: Integers, n_folds: int = 5, n_ne
     >>> neighbour_readout(np.array([[0.0], [9.0], [0.1], [9.1]]), np.array([0, 1, 0, 1]), 2, 1)
     array([0, 1, 0, 1])
     """
+    from scipy.spatial import KDTree  # noqa: PLC0415 - slow to import
+
     scaled = _scaled(estimate)
     reading = np.empty_like(labels)
     for learn, held_out in folds(len(labels), n_folds):
@@ -175,6 +174,8 @@ def silhouette(estimate: Floats, labels: Integers, block: int = 1024) -> Floats:
     >>> silhouette(np.array([[0.0], [1.0], [4.0], [5.0]]), np.array([0, 0, 1, 1])).round(2)
     array([0.78, 0.71, 0.71, 0.78])
     """
+    from scipy.spatial.distance import cdist  # noqa: PLC0415 - slow to import
+
     classes, number = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"silhouette: there must be two classes or more; got {len(classes)}")
@@ -209,6 +210,8 @@ def threshold_area(values: Floats, second: Booleans) -> float:
     >>> threshold_area(np.array([3.0, 2.0, 1.0]), np.array([False, False, True]))
     1.0
     """
+    from scipy.stats import rankdata  # noqa: PLC0415 - slow to import
+
     n_second, n_first = int(second.sum()), int((~second).sum())
     if not n_second or not n_first:
         raise ValueError("threshold_area: there must be two classes; got one")

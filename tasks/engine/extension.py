@@ -79,7 +79,7 @@ def far_below(degrees: Floats, references: Integers) -> float:
 
 def nearest(new: Block, reference: Reference, k: int, one_sided: bool) -> Floats:
     """The k smallest distances of every new frame to this block, shape (m, <= k), in no order."""
-    distances = _distances(new, reference, one_sided)
+    distances = apart(new, reference.block, one_sided)
     if k < distances.shape[1]:
         distances = np.partition(distances, k - 1, axis=1)[:, :k]
     return distances.astype(np.float64)
@@ -147,7 +147,7 @@ def shares(new: Block, reference: Reference, epsilon: float, own: Floats | None,
     >>> shares(new, Reference(block, np.array([[3.0, 1.0]]), None), 1.0, None, one_sided=False)
     array([[1.5, 0.5, 0.5]])
     """
-    distances = _distances(new, reference, one_sided)
+    distances = apart(new, reference.block, one_sided)
     with np.errstate(over="ignore", invalid="ignore"):
         if own is None or reference.scales is None:
             tile = kernel.kernel_from_distances(distances, epsilon, out=distances)
@@ -191,10 +191,10 @@ def finish(parts: Sequence[Floats], divisors: Floats, factor: float, below: floa
     return Extended(psi, sums, (sums < below) | ~reached)
 
 
-def _distances(new: Block, reference: Reference, one_sided: bool) -> Array:
+def apart(new: Block, reference: Block, one_sided: bool) -> Array:
     """Distances (m, n); new frames of the one-sided scheme are points, which gives half of it."""
     with np.errstate(over="ignore", invalid="ignore"):
-        distances = kernel.unclipped_distances(new, reference.block)
+        distances = kernel.unclipped_distances(new, reference)
         distances[np.isneginf(distances)] = np.inf  # terms of either sign ran over, which is no rounding below 0
         np.maximum(distances, 0, out=distances)
         return np.multiply(distances, distances.dtype.type(2), out=distances) if one_sided else distances

@@ -49,7 +49,8 @@ class Metric(NamedTuple):
 class Slab(NamedTuple):
     """Frames with halo (h, p), centred; rows (n,), starts (n,); covariances (n, p, p) where given.
 
-    ``widths`` (n,) of the windows where they are not all as wide as the metric says.
+    ``widths`` (n,) of the windows where they are not all as wide as the metric says; ``precisions`` (n, p, p) where
+    they are known already.
     """
 
     frames: Floats
@@ -57,6 +58,7 @@ class Slab(NamedTuple):
     starts: Integers
     covariances: Floats | None
     widths: Integers | None = None
+    precisions: Floats | None = None
 
 
 def narrow(slab: Slab, first: int, stop: int, window: int) -> Slab:
@@ -80,6 +82,8 @@ def narrow(slab: Slab, first: int, stop: int, window: int) -> Slab:
 
 def precisions(slab: Slab, metric: Metric) -> Floats:
     """Pseudo-inverses (n, p, p) of the block's own frames."""
+    if slab.precisions is not None:
+        return slab.precisions
     if slab.covariances is not None:
         return covariance.precisions(slab.covariances, metric.inverse)
     if metric.shrinkage is not None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import fft
-from scipy.signal import get_window
 
 from manifold_observer.tasks.arrays import Array, Floats
 from manifold_observer.tasks.frames.framing import frame_view
@@ -48,6 +47,8 @@ def stft_magnitude(samples: Array, frame: int, hop: int | None = None, window: s
     >>> stft_magnitude(wave, 8).round(2)
     array([[0., 1., 2., 1., 0.]])
     """
+    from scipy.signal import get_window  # noqa: PLC0415 - slow to import
+
     frames = frame_view(samples, frame, hop or frame)
     tapered = np.moveaxis(frames, 1, -1) * get_window(window, frame)
     spectra = np.abs(fft.rfft(tapered, axis=-1))

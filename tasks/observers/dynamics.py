@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from manifold_observer.tasks.arrays import Floats, Integers
 
@@ -268,6 +267,8 @@ def _misfit(mean: Floats, found: Autocovariance, decays: Floats) -> Floats:
 
 def _fit(mean: Floats, found: Autocovariance, rates: Floats, bounds: tuple[float, float]) -> float:
     """The best unit: on a grid, then between its neighbours there."""
+    from scipy.optimize import minimize_scalar  # noqa: PLC0415 - slow to import
+
     grid = np.geomspace(*bounds, _GRID)
     best = int(np.argmin(_misfit(mean, found, grid[:, None] * rates)))
     around = np.log(grid[[max(best - 1, 0), min(best + 1, _GRID - 1)]])

@@ -15,7 +15,6 @@ import itertools
 from typing import NamedTuple
 
 import numpy as np
-from scipy.signal import lfilter
 
 from manifold_observer.tasks.arrays import Booleans, Floats
 
@@ -299,6 +298,8 @@ def moving_average(inputs: Floats, restarts: Booleans, width: int) -> Floats:
     >>> moving_average(np.array([[1.0], [3.0], [5.0]]), np.array([True, False, False]), 2).ravel()
     array([1., 2., 4.])
     """
+    from scipy.signal import lfilter  # noqa: PLC0415 - slow to import
+
     averaged = np.empty_like(inputs)
     bounds = np.unique(np.concatenate([[0], np.flatnonzero(restarts), [len(inputs)]]))
     taps = np.ones(width)
@@ -311,6 +312,8 @@ def moving_average(inputs: Floats, restarts: Booleans, width: int) -> Floats:
 
 def _run_diagonal(drives: Floats, carry: Floats, poles: Floats, states: Floats) -> None:
     """One stretch without a restart: a first-order filter a mode."""
+    from scipy.signal import lfilter  # noqa: PLC0415 - slow to import
+
     for mode, pole in enumerate(poles):
         states[:, mode], _ = lfilter([1.0], [1.0, -pole], drives[:, mode], zi=[pole * carry[mode]])
 

@@ -54,17 +54,21 @@ def peaks(client: Any) -> dict[str, float]:
     return {"workers_gib": max(workers), "client_gib": round(peak_rss() / 2**30, 3)}
 
 
-def sgemm_rate(size: int = 2048, seconds: float = 1.0) -> float:
+# Side of the matrices, and how long they are multiplied.
+SIDE, SECONDS = 2048, 1.0
+
+
+def sgemm_rate() -> float:
     """Rate of float32 matrix products of one thread, operations a second, best of several."""
     rng = np.random.default_rng(0)
-    a, b = (rng.normal(size=(size, size)).astype(np.float32) for _ in range(2))
+    a, b = (rng.normal(size=(SIDE, SIDE)).astype(np.float32) for _ in range(2))
     out, best, started = np.empty_like(a), np.inf, time.perf_counter()
     with threadpool_limits(1):
-        while time.perf_counter() - started < seconds:
+        while time.perf_counter() - started < SECONDS:
             before = time.perf_counter()
             np.matmul(a, b, out=out)
             best = min(best, time.perf_counter() - before)
-    return 2 * size**3 / best
+    return 2 * SIDE**3 / best
 
 
 def sgemm_rate_of_workers(client: Any) -> float:

@@ -31,12 +31,13 @@ FEATURES = {"stft": ["--features", "stft"], "log_rms": ["--features", "log_rms"]
 def write_sound(path: Path, n_bytes: int, seed: int = 1) -> None:
     """Tones whose level wanders, in noise, 16 bits; a few blocks of it, each time turned by another length."""
     rng = np.random.default_rng(seed)
-    blocks = [_block(rng, 500.0 + 200.0 * number) for number in range(7)]
+    n_blocks = -(-n_bytes // (2 * _BLOCK))
+    blocks = [_block(rng, 500.0 + 200.0 * number) for number in range(min(7, n_blocks))]
     with wave.open(str(path), "wb") as sound:
         sound.setnchannels(1)
         sound.setsampwidth(2)
         sound.setframerate(RATE)
-        for number in range(-(-n_bytes // (2 * _BLOCK))):
+        for number in range(n_blocks):
             count = min(_BLOCK, n_bytes // 2 - number * _BLOCK)
             sound.writeframes(np.roll(blocks[number % 7], int(rng.integers(_BLOCK)))[:count].tobytes())
 

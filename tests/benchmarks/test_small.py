@@ -1,10 +1,13 @@
 """Every benchmark once at a tiny size, so that none can rot."""
 
+import contextlib
+import functools
 import importlib
 import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -15,28 +18,48 @@ import pytest
 def here(monkeypatch):
     """The scripts import each other, as they do when they are run from their folder."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    measure = importlib.import_module("measure")
+    monkeypatch.setattr(measure, "SIDE", 256)
+    monkeypatch.setattr(measure, "SECONDS", 0.05)
     yield
     for script in Path(__file__).parent.glob("*.py"):
         sys.modules.pop(script.stem, None)
 
 
-def test_embed_vs_loop__both_find_the_same_eigenvalues():
-    result = importlib.import_module("embed_vs_loop").compare(n_frames=300, repeats=1, n_workers=1)
+@pytest.fixture
+def imported(monkeypatch, workers_here):
+    """Import a benchmark whose workers may be threads of this process, since it does not watch their memory."""
+
+    def load(name):
+        @contextlib.contextmanager
+        def connect(cluster, n_workers=None):
+            with workers_here(n_workers) as (_, client):
+                yield client
+
+        script = importlib.import_module(name)
+        monkeypatch.setattr(script, "connect", connect)
+        return script
+
+    return load
+
+
+def test_embed_vs_loop__both_find_the_same_eigenvalues(imported):
+    result = imported("embed_vs_loop").compare(n_frames=300, repeats=1, n_workers=1)
     assert result["largest_eigenvalue_difference"] < 1e-5
     assert result["ratio"] > 0
 
 
-def test_tiles__rates_are_positive_and_the_span_is_smaller():
-    rows = importlib.import_module("tiles").run([64], n_features_wide=60)
+def test_tiles__rates_are_positive_and_the_span_is_smaller(monkeypatch):
+    tiles = importlib.import_module("tiles")
+    monkeypatch.setattr(tiles, "SECONDS", 0.05)
+    rows = tiles.run([64], n_features_wide=60)
     assert all(row["actual_share_of_sgemm"] > 0 for row in rows[:-1])
     assert rows[1]["axes"] < rows[0]["axes"] == rows[0]["features"]
     assert rows[-1]["window_bytes_per_frame"] < rows[-1]["factor_bytes_per_frame"]
 
 
-def test_exact__residuals_are_as_asked():
-    result = importlib.import_module("exact").run(
-        600, 1, {"home": "recomputed", "residual_tolerance": 1e-3, "tile": 256}
-    )
+def test_exact__residuals_are_as_asked(imported):
+    result = imported("exact").run(600, 1, {"home": "recomputed", "residual_tolerance": 1e-3, "tile": 256})
     assert max(result["residuals"]) <= 1e-3
     assert result["passes"] >= 1
     assert result["workers_gib"] > 0
@@ -57,8 +80,10 @@ def test_planned__memory_is_an_upper_bound():
     assert result["predicted_seconds"] > 0
 
 
-def test_family__scores_rates_and_coverage_of_one_setting():
-    (result,) = importlib.import_module("family").run([1], [(0.024, 0.1)], n_frames=1500, n_workers=1)
+def test_family__scores_rates_and_coverage_of_one_setting(monkeypatch):
+    family = importlib.import_module("family")
+    monkeypatch.setattr(family, "LocalCluster", functools.partial(family.LocalCluster, processes=False))
+    (result,) = family.run([1], [(0.024, 0.1)], n_frames=1500, n_workers=1)
     assert len(result["claims"]) == 6
     assert np.min(result["smoother"]) > np.min(result["observer"]) > np.min(result["diffusion_maps"])
     assert 0.5 < result["rate_over_truth"][0] < 2
@@ -72,8 +97,10 @@ def test_landmarks__memory_and_time_are_compared():
     assert rows[-1]["seconds_per_frame_ratio"] > 0
 
 
-def test_overhead__plain_loop_and_engine_are_timed():
-    result = importlib.import_module("overhead").run(600, rounds=1)
+def test_overhead__plain_loop_and_engine_are_timed(imported, monkeypatch):
+    overhead = imported("overhead")
+    monkeypatch.setattr(overhead, "ProcessPoolExecutor", lambda number, _: ThreadPoolExecutor(number))
+    result = overhead.run(600, rounds=1)
     assert result["plain_loop_seconds"] > 0
     assert result["one_worker_over_two"] > 0
 
@@ -86,8 +113,8 @@ def test_interrupted__goes_on_from_the_pass_that_was_kept():
     assert result["passes"] > result["passes_found"] or max(result["residuals"]) <= 1e-8
 
 
-def test_window_landmarks__time_a_frame_is_compared():
-    rows = list(importlib.import_module("window_landmarks").run([400, 800], 12, 20, 1, 1))
+def test_window_landmarks__time_a_frame_is_compared(imported):
+    rows = list(imported("window_landmarks").run([400, 800], 12, 20, 1, 1))
     assert [row["n_frames"] for row in rows[:-1]] == [400, 800]
     assert rows[-1]["largest_over_smallest"] >= 1
 

@@ -19,11 +19,13 @@ from threadpoolctl import threadpool_limits
 from manifold_observer.tasks.engine import covariance, forms, kernel, moments
 from manifold_observer.tasks.engine.slab import Metric, Slab
 
+SECONDS = 1.5
 
-def best(function, seconds: float = 1.5) -> float:
+
+def best(function) -> float:
     """Least time of a function in some seconds."""
     least, started = np.inf, time.perf_counter()
-    while time.perf_counter() - started < seconds:
+    while time.perf_counter() - started < SECONDS:
         before = time.perf_counter()
         function()
         least = min(least, time.perf_counter() - before)

@@ -117,7 +117,7 @@ class Campaign:
             return  # the run to come is the undisturbed one
         new = self.is_new()
         # Every other time without --overwrite; what a killed run with it left is that of the next one with it.
-        refused = new and not self.scenario.earlier and len(case.faults) == 1 and fault.number % 2 == 0
+        refused = new and not self.scenario.earlier and len(case.faults) == 1 and fault.number // 2 % 2 == 0
         again = self.child(self.command(again=new and not refused, read=True, seed=len(case.faults)))
         broken = self._refused(again) if refused else self._repaired(again)
         broken += self.user_files(self.known)

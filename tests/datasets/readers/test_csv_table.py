@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 import xarray as xr
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from manifold_observer.datasets.readers import csv_table
 from manifold_observer.datasets.readers.table_layout import unique_labels
+from strategies import examples
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def test_open__labels_a_table_with_a_clock(table):
     }
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     values=st.lists(st.floats(allow_nan=True, allow_infinity=False), min_size=1, max_size=9),
     mark=st.sampled_from([(",", "."), (";", "."), (";", ","), ("\t", ","), ("\t", ".")]),

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import soundfile
 import xarray as xr
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+
+from strategies import examples
 
 RATE = 48_000
 SOUND = (np.random.default_rng(0).normal(size=(20_000, 2)).cumsum(axis=0) / 400).clip(-1, 1)
@@ -72,7 +74,7 @@ def test_cut__is_refused(tmp_path, whole, container, coding, suffix):
         assert_right_or_refused(path, samples)
 
 
-@settings(max_examples=8)
+@examples(8)
 @given(which=st.sampled_from(CONTAINERS), share=st.floats(0, 1))
 def test_cut__anywhere(whole, tmp_path_factory, which, share):
     content, samples = whole(*which)

@@ -5,10 +5,11 @@ import pickle
 import numpy as np
 import pytest
 import xarray as xr
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from manifold_observer.datasets.readers.npy import NpyArray
+from strategies import examples
 
 
 def saved(folder, values):
@@ -74,7 +75,7 @@ def fortran(tmp_path_factory):
     return saved(tmp_path_factory.mktemp("npy"), values), xr.DataArray(values, dims=("time", "channel"))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(time=index, channel=index)
 def test_array__indexes_like_numpy(fortran, time, channel):
     # xarray 2026.9 itself fails on an empty slice with a negative step.

@@ -6,10 +6,11 @@ import warnings
 import numpy as np
 import pytest
 import xarray as xr
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from manifold_observer.datasets.readers import table_cells, table_fast, table_layout
+from strategies import examples
 
 NUMBERS = ["1", "-2.5", "3e5", "0.1", "12345.678901234567", "1e-310", "4.9e-324", "2.2250738585072011e-308", "7."]
 WHOLE = ["0", "7", "-12", "+5", "999999999999999", "-0", "00012"]
@@ -187,7 +188,7 @@ def written(draw, rows, delimiter):
 def test_read__by_blocks_is_as_cell_by_cell(tmp_path, readings):
     path = tmp_path / "table.csv"
 
-    @settings(max_examples=8 * settings().max_examples)
+    @examples(200)
     @given(tables())
     def holds(drawn):
         text, options = drawn
@@ -196,8 +197,8 @@ def test_read__by_blocks_is_as_cell_by_cell(tmp_path, readings):
         assert by_blocks == by_cells
 
     holds()
-    assert readings[True] > 40
-    assert readings[False] > 40
+    assert readings[True] > 10
+    assert readings[False] > 10
 
 
 @pytest.mark.parametrize("cell", [*AWKWARD, *NUMBERS, *WHOLE])

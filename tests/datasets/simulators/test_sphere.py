@@ -6,11 +6,12 @@ import tracemalloc
 import numpy as np
 import pytest
 import xarray as xr
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from manifold_observer.datasets.simulators.simulated import open_simulation, rebatched
 from manifold_observer.datasets.simulators.sphere import BLOCK_SAMPLES, write_sphere
+from strategies import examples
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +62,7 @@ def test_sphere__seeds_differ_and_noise_leaves_the_path(tmp_path):
     assert (one.recording >= quiet.recording).all()
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.lists(st.integers(0, 12), max_size=8), st.integers(1, 15))
 def testrebatched__keeps_rows_in_order_and_sizes_equal(lengths, size):
     rows = np.arange(sum(lengths))

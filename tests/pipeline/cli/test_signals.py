@@ -88,7 +88,7 @@ def test_signals__end_a_command_whose_workers_are_starting(folder, number):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals__say_after_which_pass_the_same_command_resumes(folder, number):
+def test_signals__say_after_which_pass_the_same_command_resumes(folder, number, console, in_this_process, monkeypatch):
     with running(folder) as process:
         wait_until(lambda: any(folder.rglob("*pass-002*.npz")), process)
         os.killpg(process.pid, number)
@@ -97,8 +97,9 @@ def test_signals__say_after_which_pass_the_same_command_resumes(folder, number):
     assert err.startswith("Error: interrupted. The same command resumes after pass ")
     assert err.count("\n") == 1
     assert not (folder / "out.zarr").exists()
-    done = subprocess.run([SCRIPT, "run", "a.npy", "out.zarr", *OPTIONS], cwd=folder, timeout=WAIT, check=False)
-    assert done.returncode == 0
+    monkeypatch.chdir(folder)
+    code, _, _ = console("run", "a.npy", "out.zarr", *OPTIONS)
+    assert code == 0
 
 
 def test_signals__two_in_a_row_end_at_once_with_one_line(folder):

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 import scipy.linalg
 import xarray as xr
-from distributed import Client, LocalCluster
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.engine import cuts
 from reference import dense
-from strategies import chunkings, smooth_motion, spd
+from strategies import chunkings, examples, smooth_motion, spd
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
@@ -180,7 +179,7 @@ def test_embed__few_frames_are_enough():
 # ------------------------------------------------------------------------------- the same however it is cut
 
 
-@settings(max_examples=8)
+@examples(8)
 @given(st.tuples(chunkings(N), chunkings(P)))
 def test_embed__any_chunking_of_the_frames_gives_the_same(whole, chunks):
     frames = FRAMES.chunk(frame=chunks[0], feature=chunks[1])
@@ -213,13 +212,10 @@ def test_embed__threads_give_the_same(whole):
     assert_same(embedding, whole)
 
 
-def test_embed__one_and_two_workers_give_the_same(whole):
+def test_embed__one_and_two_workers_give_the_same(whole, workers_here):
     options = {"n_modes": 3, "form": "quadratic", "precision": "float32", "tile": 16}
     made = []
-    with (
-        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
-        Client(cluster) as client,
-    ):
+    with workers_here(1) as (cluster, client):
         for n_workers in (1, 2):
             cluster.scale(n_workers)
             client.wait_for_workers(n_workers, timeout=60)

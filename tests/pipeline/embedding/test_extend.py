@@ -7,8 +7,7 @@ import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
-from distributed import Client, LocalCluster
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -17,7 +16,7 @@ from manifold_observer.pipeline.embedding import extend as extension
 from manifold_observer.pipeline.embedding import references
 from manifold_observer.pipeline.jobs.run import RunConfig, read_embedding, run
 from reference import dense
-from strategies import chunkings, smooth_motion, spd
+from strategies import chunkings, examples, smooth_motion, spd
 
 # That some frames are far is told; only the tests of it look.
 pytestmark = [pytest.mark.usefixtures("in_this_thread"), pytest.mark.filterwarnings("ignore:extend. .* far from all")]
@@ -237,7 +236,7 @@ def test_extend__all_frames_are_references_where_landmarks_did_not_make_the_coor
 # ------------------------------------------------------------------------------- the same however it is cut
 
 
-@settings(max_examples=8)
+@examples(8)
 @given(st.tuples(chunkings(M), chunkings(P), chunkings(N)), st.sampled_from(["nystrom", "one-sided"]))
 def test_extend__any_chunking_gives_the_same(chunks, method):
     embedding = embedded(form="quadratic")
@@ -258,17 +257,14 @@ def test_extend__any_block_and_any_span_give_the_same(method, epsilon, size, mon
 
 
 @BOTH
-def test_extend__threads_and_workers_give_the_same(method, monkeypatch):
+def test_extend__threads_and_workers_give_the_same(method, monkeypatch, workers_here):
     embedding = embedded(form="quadratic")
     monkeypatch.setattr(extension, "_SPAN", 20)
     monkeypatch.setattr(references, "tile_size", lambda n: 32)
     whole = mo.extend(embedding, NEW, method)
     with dask.config.set(scheduler="threads", num_workers=3):
         assert_same(mo.extend(embedding, NEW.chunk(frame=13), method), whole)
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
-        Client(cluster),
-    ):
+    with workers_here(2):
         lazy = embedding.assign(reference=embedding["reference"].chunk(frame=21))
         assert_same(mo.extend(lazy, NEW.chunk(frame=13), method), whole, within=1e-12)
 

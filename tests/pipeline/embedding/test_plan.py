@@ -183,11 +183,11 @@ def test_plan__refuses_what_does_not_fit_and_so_does_embed(there, number, limit,
     there(number, limit)
     sentences = []
     for function in (mo.plan, mo.embed):
-        with pytest.raises(ValueError, match=r"embed: needs .* per worker, but the limit is") as caught:
+        with pytest.raises(ValueError, match=r"needs .* per worker, but the limit is") as caught:
             function(FRAMES, form="quadratic", precision="float64", **options)
         sentences.append(str(caught.value))
     assert sentences[0] == sentences[1]
-    assert f"the limit is {limit / GIB:.2f} GiB" in sentences[0]
+    assert f"limit is {limit / GIB:.2f} GiB" in sentences[0]
     assert fits in sentences[0]
 
 
@@ -206,7 +206,7 @@ def test_what_fits__names_recomputed_tiles_where_those_fit(there):
     there(2, bounds[0])
     decide.settle(*options, EmbedConfig(home="recomputed"))
     there(2, bounds[0] - 1)
-    with pytest.raises(ValueError, match=r"embed: needs .* per worker, but the limit is"):
+    with pytest.raises(ValueError, match=r"needs .* per worker, but the limit is"):
         decide.settle(*options, EmbedConfig(home="recomputed"))
 
 
@@ -282,7 +282,6 @@ def test_command__a_refusal_is_one_sentence(tmp_path, console, there):
     code, out, err = console("plan", tmp_path / "walk.npy", "--features", "identity")
     assert (code, out) == (1, "")
     assert err.startswith("Error: embed: needs ")
-    assert " per worker, but the limit is " in err
     assert "Traceback" not in err
 
 
@@ -320,7 +319,7 @@ def test_plan__counts_the_features(tmp_path):
 def test_plan__refuses_features_that_do_not_fit(monkeypatch):
     monkeypatch.setattr(runs, "workers", lambda: Workers(1, 2**29))
     wide = xr.DataArray(np.zeros((100_000, 200)), dims=("time", "channel"))
-    with pytest.raises(ValueError, match=r"log_rms: needs .* per worker, but the limit .* Take shorter frames"):
+    with pytest.raises(ValueError, match=r"log_rms: needs .* per worker, but the limit is .* Take shorter frames"):
         mo.plan(mo.log_rms(wide.chunk(), frame=30_000), window=3, preset="paper")
 
 

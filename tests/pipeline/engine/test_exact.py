@@ -101,20 +101,20 @@ def test_embed__tiles_on_disk_are_gone_afterwards(tmp_path, monkeypatch):
 # ------------------------------------------------------------------------------------------------ workers
 
 
-def local_cluster(n_workers):
-    return LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address="127.0.0.1:0")
-
-
-def test_embed__one_worker_two_workers_and_one_that_dies_give_the_same(few_landmarks, monkeypatch):
+def test_embed__one_worker_two_workers_and_one_that_dies_give_the_same(few_landmarks, monkeypatch, workers_here):
     options = {**OPTIONS, "tile": 64, "precision": "float64", "residual_tolerance": 1e-9}
     frames = FRAMES.chunk(frame=50)
     made = {}
-    with local_cluster(1) as cluster, Client(cluster, direct_to_workers=True) as client:  # as connect has it
+    with workers_here(1) as (cluster, client):
         for n_workers in (1, 2):
             cluster.scale(n_workers)
             client.wait_for_workers(n_workers, timeout=60)
             for home in ("resident", "recomputed", "disk"):
                 made[home, n_workers] = mo.embed(frames, home=home, **options, preset="paper")
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster, direct_to_workers=True) as client,  # as connect has it
+    ):
         for home in ("resident", "recomputed"):
             client.wait_for_workers(2, timeout=60)
             killed = kill_in_mid_pass(client, monkeypatch, home, at_pass=2)

@@ -7,7 +7,7 @@ import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
-from hypothesis import given, settings
+from hypothesis import given
 from numpy.testing import assert_allclose, assert_array_equal
 
 import manifold_observer.pipeline as mo
@@ -20,7 +20,7 @@ from manifold_observer.tasks.engine.distance import Distance
 from manifold_observer.tasks.engine.forms import build_block
 from manifold_observer.tasks.engine.slab import Metric, Slab
 from reference import dense
-from strategies import chunkings, smooth_motion
+from strategies import chunkings, examples, smooth_motion
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
@@ -136,7 +136,7 @@ def test_embed__refinement_is_the_same_wherever_tiles_are(home):
 # ------------------------------------------------------------------------------- the same however it is cut
 
 
-@settings(max_examples=6)
+@examples(6)
 @given(chunkings(N))
 def test_embed__any_chunking_of_the_frames_gives_the_same(whole, chunks):
     assert_same(mo.embed(FRAMES.chunk(frame=chunks), landmarks=150, **OPTIONS, preset="paper"), whole, within=0)

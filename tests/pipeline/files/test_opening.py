@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import soundfile
 import xarray as xr
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.files import opening
 from manifold_observer.pipeline.frames.recording import clock
+from strategies import examples
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 N = 400
@@ -253,7 +254,7 @@ def has_h5py():
     return True
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(name=st.sampled_from(sorted(FILES)), share=st.floats(0, 1))
 def test_cut__anywhere_is_refused_or_right(whole, tmp_path_factory, name, share):
     content, expected = whole[name]
@@ -265,7 +266,7 @@ def test_cut__anywhere_is_refused_or_right(whole, tmp_path_factory, name, share)
     right_or_refused(path, expected)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(name=st.sampled_from(sorted(set(FILES) - {"a.csv"})), data=st.data())
 def test_mutated_header__is_refused_or_read(whole, tmp_path_factory, name, data):
     """Without checksums a value may change unseen; never the error, and never the length without a word."""

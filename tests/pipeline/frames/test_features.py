@@ -6,13 +6,13 @@ import dask
 import numpy as np
 import pytest
 import xarray as xr
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.frames.features import shared_edges
 from reference import dense
-from strategies import chunkings
+from strategies import chunkings, examples
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
@@ -56,7 +56,7 @@ def stretches(samples, lengths):
 
 
 @each_feature
-@settings(max_examples=10)
+@examples(10)
 @given(data=st.data())
 def test_features__equal_the_reference_for_any_chunking(name, data):
     make, reference = FEATURES[name]
@@ -80,7 +80,7 @@ def test_features__any_task_size_gives_the_same(name, monkeypatch):
 
 
 @each_feature
-@settings(max_examples=5)
+@examples(5)
 @given(data=st.data())
 def test_features__no_frame_crosses_a_gap(name, data):
     make, reference = FEATURES[name]

@@ -16,7 +16,7 @@ import pytest
 import soundfile
 import xarray as xr
 import zarr
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import manifold_observer.pipeline as mo
@@ -29,7 +29,7 @@ from manifold_observer.pipeline.jobs.stream import continue_run, follow
 from manifold_observer.pipeline.jobs.workfolder import is_work_folder
 from manifold_observer.pipeline.observers.config import ObserverConfig
 from manifold_observer.pipeline.observers.observe import scan
-from strategies import chunkings, seeds
+from strategies import chunkings, examples, seeds, share
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
@@ -139,7 +139,7 @@ def everything(folder):
 # ------------------------------------------------------------------------------------- cut anywhere, go on anywhere
 
 
-@settings(max_examples=12)
+@examples(12)
 @given(kind=st.sampled_from(list(KINDS)), suffix=st.sampled_from(list(WRITERS)), cuts=chunkings(NEW), together=seeds)
 def test_continue__pieces_give_the_bits_of_one_run(learnt, tmp_path_factory, kind, suffix, cuts, together):
     """Files end anywhere, within frames too; calls take one or several of them."""
@@ -305,11 +305,13 @@ def clocked(tmp_path_factory, in_this_thread):
     return get
 
 
-@pytest.mark.parametrize("cuts", [[100], [97], [60, 100, 107]])
-@pytest.mark.parametrize(("frame", "hop"), [(10, 10), (8, 3), (4, 9)])
-@pytest.mark.parametrize("pause", [0.0, 0.002])
-def test_continue__a_pause_of_the_clock_begins_a_segment(clocked, tmp_path, frame, hop, pause, cuts):
+PAUSED = itertools.product([0.002, 0.0], [(10, 10), (8, 3), (4, 9)], [[100], [97], [60, 100, 107]])
+
+
+@pytest.mark.parametrize(("pause", "cut", "cuts"), share(PAUSED, 4))
+def test_continue__a_pause_of_the_clock_begins_a_segment(clocked, tmp_path, pause, cut, cuts):
     """Wherever files are cut: at the pause, before it, after it, with too little left for a frame."""
+    frame, hop = cut
     result = clocked(frame, hop)
     times = 0.3 + np.arange(NEW) * 0.001 + pause * (np.arange(NEW) >= 100)
     pieces = csv_pieces(tmp_path, times, cuts)

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import xarray as xr
-from hypothesis import given, settings
+from hypothesis import given
 
 import manifold_observer.pipeline as mo
 from manifold_observer.tasks.observers import kalman
 from reference import dense
-from strategies import chunkings
+from strategies import chunkings, examples
 from toy import EMBEDDING, FRAMES, GAPPED, RATES, SEGMENT, N, lazily
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
@@ -42,7 +42,7 @@ def test_smooth__is_the_backward_pass_over_the_filtered_states(options, frames):
 
 
 @pytest.mark.parametrize("options", GAINS, ids=["kalman", "dmk"])
-@settings(max_examples=15)
+@examples(15)
 @given(chunks=chunkings(N))
 def test_smooth__any_chunking_gives_the_same_bits(options, chunks):
     whole = mo.smooth(EMBEDDING, GAPPED, **options)
