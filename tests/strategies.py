@@ -1,5 +1,6 @@
 """What the property tests draw: shapes and seeds by Hypothesis, numbers by NumPy from the seed."""
 
+import dataclasses
 import itertools
 import os
 from typing import NamedTuple
@@ -8,6 +9,7 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
+import manifold_observer.pipeline as mo
 from manifold_observer.tasks.engine import kernel, quadratic
 from reference import dense
 
@@ -23,6 +25,15 @@ def examples(number):
 def share(cases, of):
     """All cases, or one in so many of them in a quick run."""
     return list(cases)[:: of if QUICK else 1]
+
+
+_ENGINE = {own.name for own in dataclasses.fields(mo.Engine)}
+
+
+def embed_options(**options):
+    """Options of embed and plan out of flat ones: what belongs to the engine is put into it."""
+    engine = mo.Engine(**{name: value for name, value in options.items() if name in _ENGINE})
+    return {name: value for name, value in options.items() if name not in _ENGINE} | {"engine": engine}
 
 
 class Motion(NamedTuple):

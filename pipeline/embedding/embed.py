@@ -18,7 +18,7 @@ from manifold_observer.tasks.observers import observer
 from ..engine.blocks import Table, check_moments, table
 from ..engine.checkpoint import Checkpoint, check_checkpoint
 from ..engine.condition import choose_conditioning, warn_cut
-from ..engine.config import EmbedConfig
+from ..engine.config import EmbedConfig, Engine
 from ..engine.decide import Measured, decide, measure
 from ..engine.eigensolve import modes_to_keep, warn_frozen
 from ..engine.exact import find_modes
@@ -27,6 +27,7 @@ from ..engine.shrink import warn_unforetold
 from ..frames.conditioning import kept as kept_conditioning
 from ..frames.variables import annotate
 from ..graph.compute import Progress, compute, one_blas_thread, silent, task
+from ..graph.deprecated import moved_into
 from ..graph.slabs import ROWS_BYTES, rows_of
 from ..graph.spans import blocks
 
@@ -36,6 +37,7 @@ _ROUNDING = ("manifold-observer", "numpy", "scipy")
 _PRINCIPAL = 2
 
 
+@moved_into("engine", Engine)
 def embed(
     frames: xr.DataArray,
     n_modes: int | None = None,
@@ -45,9 +47,6 @@ def embed(
     covariance: xr.DataArray | None = None,
     epsilon: float | str = "median",
     alpha: float = 0.0,
-    method: str = "auto",
-    precision: str = "auto",
-    seed: int = 0,
     *,
     preset: str = "auto",
     condition: str = "auto",
@@ -57,15 +56,7 @@ def embed(
     epsilon_factor: float = 1.0,
     neighbours: int = 16,
     regularization: float = 0.0,
-    form: str = "auto",
-    home: str = "auto",
-    tile: int | None = None,
-    residual_tolerance: float | None = None,
-    max_passes: int = 60,
-    landmarks: int = 2000,
-    landmark_choice: str = "uniform",
-    landmark_route: str = "nystrom",
-    refine: int = 0,
+    engine: Engine | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: Progress = silent,
 ) -> xr.Dataset:
@@ -97,14 +88,6 @@ def embed(
         :math:`K = \exp(-d_{ij}/\sqrt{s_i s_j})` with s the distance to the k-th nearest frame.
     alpha
         Density normalisation: 0 graph Laplacian, 1/2 Fokker-Planck, 1 Laplace-Beltrami.
-    method
-        ``"exact"`` (all pairs), ``"landmarks"`` (every frame meets a few only), or ``"auto"``: exact up to
-        50,000 frames, or as long as resident tiles fit.
-    precision
-        ``"float32"`` or ``"float64"`` tiles. ``"auto"`` takes float32 where a sampled check finds its
-        error below 2e-5 of the scale. Sums are taken in float64; a panel's travels in the tiles' precision.
-    seed
-        Of the start vectors, and of the sample for the scale beyond 8,192 frames.
     epsilon_factor
         Factor on the median or on the local scales.
     neighbours
@@ -112,30 +95,9 @@ def embed(
     regularization
         Ridge added to local covariances, in squared feature units, in place of ``rank`` and ``tolerance``;
         gives silent stretches an inverse.
-    form
-        Form of the distance: ``"quadratic"``, ``"factor"``, ``"window"``, or ``"auto"`` by a timed probe.
-        All are exact; they differ in rounding.
-    home
-        Where the tiles of the kernel live: ``"local"`` (here, for the smallest), ``"resident"`` on the
-        workers, ``"recomputed"`` in every pass, ``"disk"``, or ``"auto"``: local up to 64 MB, resident
-        where they fit into half of the workers' memory, else recomputed.
-    tile
-        Frames on the side of a tile; chosen by the number of frames when absent.
-    residual_tolerance
-        Largest residual of an eigenpair, relative to the largest eigenvalue; by default 1e-10
-        with local tiles, 1e-6 with resident ones, else 1e-4.
-    max_passes
-        Products with the kernel matrix at most.
-    landmarks
-        Frames that stand for all, for ``method="landmarks"``, and for the start of a solve over
-        recomputed tiles.
-    landmark_choice
-        ``"uniform"`` in time, or spread over the features: ``"kmeans++"``, ``"farthest"`` points.
-    landmark_route
-        ``"nystrom"``: diffusion maps of the landmarks, extended. ``"diffusion"``: frames linked through
-        the landmarks; three passes over the frames.
-    refine
-        Exact passes over the whole kernel after the landmarks: 1 or 2 bring residuals that count.
+    engine
+        How this is computed: ``mo.Engine(method=, landmarks=, refine=, precision=, home=, seed=, ...)``. Method and
+        memory are chosen by the number of frames and the workers when absent.
     checkpoint
         Folder in which every pass over the kernel is kept, new, empty or made by an earlier call; the same call
         resumes after the last pass that is there. Tiles with ``home="disk"`` lie there too, until the end.
@@ -184,7 +146,8 @@ def embed(
     >>> bool(abs(np.corrcoef(embedding.coordinate[:, 0], slow[:, 0])[0, 1]) > 0.9)
     True
     """
-    config = EmbedConfig(
+    config = EmbedConfig.of(
+        engine,
         n_modes=n_modes,
         window=window,
         rank=rank,
@@ -199,18 +162,6 @@ def embed(
         axes=axes,
         shrinkage=shrinkage,
         causal=causal,
-        method=method,
-        precision=precision,
-        form=form,
-        home=home,
-        tile=tile,
-        residual_tolerance=residual_tolerance,
-        max_passes=max_passes,
-        landmarks=landmarks,
-        landmark_choice=landmark_choice,
-        landmark_route=landmark_route,
-        refine=refine,
-        seed=seed,
     ).resolved(given_covariances=covariance is not None)
     rows = table(frames, covariance, config)
     folder = None if checkpoint is None else Path(checkpoint)

@@ -15,13 +15,14 @@ from manifold_observer.tasks.engine.panel import DIAGONAL_FRAMES
 
 from ..engine.blocks import Part, Table, check_moments, degenerate, part_of, slab_of, table
 from ..engine.condition import choose_conditioning
-from ..engine.config import EmbedConfig
+from ..engine.config import EmbedConfig, Engine
 from ..engine.cuts import landmark_spans, panels
 from ..engine.decide import Decision, decide, measure, shape_of
 from ..engine.memory import EXACT_FRAMES, LOCAL_BYTES, Shape, tile_bytes
 from ..frames.runs import require_features, task_memory
 from ..frames.segments import short_segments
 from ..graph.compute import compute, one_blas_thread, silent, task
+from ..graph.deprecated import moved_into
 from ..graph.limits import Memory, gib
 
 # Frames that are looked at.
@@ -98,6 +99,7 @@ class Plan:
         return "\n".join(lines)
 
 
+@moved_into("engine", Engine)
 def plan(frames: xr.DataArray, **options: Any) -> Plan:
     """Plan what :func:`embed` will do with the same options, and what it will cost; it times a few tiles.
 
@@ -130,7 +132,7 @@ def plan(frames: xr.DataArray, **options: Any) -> Plan:
     covariance = options.pop("covariance", None)
     for unused in ("progress", "checkpoint"):
         options.pop(unused, None)
-    config = EmbedConfig(**options).resolved(given_covariances=covariance is not None)
+    config = EmbedConfig.of(**options).resolved(given_covariances=covariance is not None)
     rows = table(frames, covariance, config)
     require_features(frames)
     before = task_memory(frames)

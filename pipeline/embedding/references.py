@@ -88,18 +88,12 @@ def _packed(distance: Distance, part: Part) -> Floats:
 
 def config_of(embedding: xr.Dataset) -> EmbedConfig:
     """The options of the embedding that its distance depends on."""
-    attrs = embedding.attrs
-    rank = attrs["rank"]
-    return EmbedConfig(
-        window=int(attrs["window"]),
-        rank=None if rank == "none" else int(rank),
-        tolerance=float(attrs["tolerance"]),
-        regularization=float(attrs["regularization"]),
-        form=str(attrs["form"]),
-        precision=str(attrs["precision"]),
-        shrinkage=str(attrs["shrinkage"]) if "mean_covariance" in embedding else "none",
-        causal="mean_covariance" in embedding and bool(attrs.get("causal")),
-    )
+    shrunk = "mean_covariance" in embedding
+    own = {
+        "shrinkage": embedding.attrs["shrinkage"] if shrunk else "none",
+        "causal": shrunk and embedding.attrs["causal"],
+    }
+    return EmbedConfig.from_attrs({**embedding.attrs, **own})
 
 
 def axes_of(embedding: xr.Dataset) -> Axes:

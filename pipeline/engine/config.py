@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from numbers import Real
+from typing import Any
 
+from manifold_observer.tasks.engine.conditioning import CONDITIONS
 from manifold_observer.tasks.engine.forms import FORMS
 
-from ..frames.conditioning import CONDITIONS
-from ..frames.options import as_attributes, check_choice, is_whole
+from ..frames.options import as_attributes
+from ..frames.settings import among_attributes, check_settings, setting
 
 Attrs = dict[str, int | float | str]
 """Attributes that every file format can hold."""
@@ -23,67 +26,96 @@ PRESETS = ("auto", "paper")
 
 
 @dataclass(frozen=True)
-class EmbedConfig:
-    """How frames are embedded."""
+class Engine:
+    """How the kernel and its eigenpairs are computed: time, memory and the error that is tolerated.
 
-    n_modes: int | None = None
-    """Coordinates; None takes six, or with the preset "paper" those before the spectral gap."""
-    window: int = 21
-    """Frames of a local covariance."""
-    preset: str = "auto"
-    """"auto", or "paper": features as they are, all their directions, covariances that are not shrunk."""
-    condition: str = "auto"
-    """What features go through: "auto" by their kind, "none", "root", "log", or "standard" (deviation)."""
-    axes: int | None = 20
-    """Leading principal axes of the features in which distances are taken, at most; None takes all."""
-    shrinkage: str = "auto"
-    """Target of shrunk local covariances: "identity", "pooled", "auto" by what foretells more, or "none"."""
-    causal: bool = False
-    """Whether a local covariance sees the frames before its frame alone."""
-    rank: int | None = None
-    """Eigenvalues of a local covariance that are kept at most; None keeps all above the tolerance."""
-    tolerance: float = 1e-3
-    """Eigenvalues of a local covariance at or below this fraction of its largest are cut."""
-    regularization: float = 0.0
-    """Ridge added to local covariances, in squared feature units; in place of rank and tolerance."""
-    epsilon: float | str = "median"
-    """Scale of the kernel: "median", "local", or a number in units of the distance."""
-    epsilon_factor: float = 1.0
-    """Factor on the median, or on the local scales."""
-    neighbours: int = 16
-    """Which nearest neighbour gives the local scale."""
-    alpha: float = 0.0
-    """Density normalisation: 0 graph Laplacian, 1/2 Fokker-Planck, 1 Laplace-Beltrami."""
-    method: str = "auto"
-    """"exact", "landmarks", or "auto"."""
-    precision: str = "auto"
-    """Floating-point precision of the tiles: "float32", "float64", or "auto"."""
-    form: str = "auto"
-    """Form of the distance: "quadratic", "factor", "window", or "auto" by a timed probe."""
-    home: str = "auto"
-    """Where tiles live: "local", "resident", "recomputed", "disk", or "auto" by memory."""
-    tile: int | None = None
-    """Frames on the side of a tile; None chooses by the number of frames."""
+    Examples
+    --------
+    >>> Engine(method="landmarks", landmarks=500).landmarks
+    500
+    """
+
+    method: str = setting("auto", choices=METHODS)
+    """All pairs of frames (exact), or every frame against landmarks; auto takes exact up to 50,000 frames, or while the
+    kernel fits into memory."""
+    landmarks: int = setting(2000, least=10)
+    """Number of landmarks, for the method landmarks and for the start of an exact solve over recomputed tiles."""
+    landmark_choice: str = setting("uniform", choices=LANDMARK_CHOICES)
+    """How landmarks are chosen: uniformly in time, or spread over the features."""
+    landmark_route: str = setting("nystrom", choices=LANDMARK_ROUTES)
+    """Diffusion maps of the landmarks, extended to all frames (nystrom), or frames linked through the landmarks
+    (diffusion)."""
+    refine: int = setting(0, least=0)
+    """Exact passes over the whole kernel after the landmarks; 1 or 2 give exact residuals."""
+    form: str = setting("auto", choices=("auto", *FORMS))
+    """How distances are computed; all forms are exact and differ in rounding. auto times them."""
+    precision: str = setting("auto", choices=PRECISIONS)
+    """Floating-point precision of the kernel; auto takes float32 where a sampled check finds it accurate enough."""
+    home: str = setting("auto", choices=HOMES)
+    """Where the tiles of the kernel are kept: in this process (local), in the workers' memory (resident), on disk, or
+    nowhere (recomputed in every pass); auto goes by memory."""
+    tile: int | None = setting(None, least=1)
+    """Frames along the side of a tile; chosen from the number of frames by default."""
     residual_tolerance: float | None = None
-    """Largest residual of an eigenpair; None chooses by the tiles' home."""
-    landmarks: int = 2000
-    """Frames that stand for all where the method is "landmarks"."""
-    landmark_choice: str = "uniform"
-    """How landmarks are chosen: "uniform" in time, "kmeans++" or "farthest" points."""
-    landmark_route: str = "nystrom"
-    """How landmarks carry over: "nystrom" or "diffusion"."""
-    refine: int = 0
-    """Exact passes over the whole kernel after the landmarks."""
-    max_passes: int = 60
-    """Products with the kernel matrix at most."""
-    seed: int = 0
-    """Of the start vectors and of samples."""
+    """Largest residual of an eigenpair, relative to the largest eigenvalue; by default 1e-10 with local tiles, 1e-6
+    with resident ones, otherwise 1e-4."""
+    max_passes: int = setting(60, least=1)
+    """Largest number of passes over the kernel."""
+    seed: int = setting(0, least=0)
+    """Seed of start vectors and of sampled frames."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
-        _require(self.n_modes is None or is_whole(self.n_modes, 1), "n_modes", "be at least 1, or None", self.n_modes)
-        _require(is_whole(self.window, 2), "window", "be at least 2 frames", self.window)
-        _require(self.rank is None or is_whole(self.rank, 1), "rank", "be at least 1, or None", self.rank)
+        check_settings("embed", self)
+        within = self.residual_tolerance is None or 0 < self.residual_tolerance < 1
+        _require(within, "residual_tolerance", "lie in (0, 1), or be None", self.residual_tolerance)
+
+
+@dataclass(frozen=True)
+class EmbedConfig(Engine):
+    """How frames are embedded: what changes the answer, and the engine that computes it.
+
+    Examples
+    --------
+    >>> EmbedConfig(n_modes=4, seed=1).engine.seed
+    1
+    """
+
+    n_modes: int | None = setting(None, least=1)
+    """Number of diffusion coordinates; six by default, or with the preset paper those before the spectral gap."""
+    window: int = setting(21, least=2, unit="frames")
+    """Frames in the window of a local covariance."""
+    preset: str = setting("auto", choices=PRESETS)
+    """Defaults made for real recordings (auto), or the method as printed (paper): features as they are, in all their
+    directions, with local covariances that are not shrunk."""
+    condition: str = setting("auto", choices=CONDITIONS)
+    """What features go through first: by their kind (auto), nothing (none), a square root, a logarithm, or a division
+    by their standard deviations (standard)."""
+    axes: int | None = setting(20, least=1)
+    """Leading principal axes of the features in which distances are taken, at most."""
+    shrinkage: str = setting("auto", choices=SHRINKAGES)
+    """What local covariances are drawn towards: a multiple of the identity, the pooled covariance, whichever lets the
+    coordinates foretell more of the features (auto), or nothing (none)."""
+    causal: bool = setting(False, option="--causal/--centred")
+    """Take local covariances from the frames before a frame alone."""
+    rank: int | None = setting(None, least=1)
+    """Largest number of eigenvalues of a local covariance to keep; all above the tolerance by default."""
+    tolerance: float = 1e-3
+    """Eigenvalues of a local covariance at or below this fraction of its largest are dropped."""
+    regularization: float = 0.0
+    """Ridge added to local covariances, in squared feature units, instead of a rank and a tolerance."""
+    epsilon: float | str = setting("median", choices=("median", "local"))
+    """Scale of the kernel: the median distance, local scales, or a number in units of the distance."""
+    epsilon_factor: float = 1.0
+    """Factor on the median or on the local scales."""
+    neighbours: int = setting(16, least=1)
+    """Local scales are the distance to this nearest neighbour."""
+    alpha: float = 0.0
+    """Density normalisation: 0 graph Laplacian, 1/2 Fokker-Planck, 1 Laplace-Beltrami."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        super().__post_init__()
         for name in ("tolerance", "regularization", "epsilon_factor", "alpha"):
             value = getattr(self, name)
             _require(isinstance(value, Real) and not isinstance(value, bool), name, "be a number", value)
@@ -93,29 +125,11 @@ class EmbedConfig:
         number = not isinstance(self.epsilon, str) and 0 < self.epsilon < math.inf
         _require(named or number, "epsilon", "be 'median', 'local' or a number above 0", self.epsilon)
         _require(0 < self.epsilon_factor < math.inf, "epsilon_factor", "be above 0", self.epsilon_factor)
-        _require(is_whole(self.neighbours, 1), "neighbours", "be at least 1", self.neighbours)
         _require(0 <= self.alpha <= 1, "alpha", "lie in [0, 1]", self.alpha)
-        check_choice("embed", "preset", self.preset, PRESETS)
-        check_choice("embed", "condition", self.condition, CONDITIONS)
-        check_choice("embed", "shrinkage", self.shrinkage, SHRINKAGES)
-        _require(self.axes is None or is_whole(self.axes, 1), "axes", "be at least 1, or None", self.axes)
-        check_choice("embed", "method", self.method, METHODS)
-        check_choice("embed", "precision", self.precision, PRECISIONS)
-        check_choice("embed", "form", self.form, ("auto", *FORMS))
-        check_choice("embed", "home", self.home, HOMES)
-        _require(is_whole(self.landmarks, 10), "landmarks", "be at least 10", self.landmarks)
-        check_choice("embed", "landmark_choice", self.landmark_choice, LANDMARK_CHOICES)
-        check_choice("embed", "landmark_route", self.landmark_route, LANDMARK_ROUTES)
-        _require(is_whole(self.refine, 0), "refine", "be at least 0", self.refine)
-        _require(self.tile is None or is_whole(self.tile, 1), "tile", "be at least 1, or None", self.tile)
-        within = self.residual_tolerance is None or 0 < self.residual_tolerance < 1
-        _require(within, "residual_tolerance", "lie in (0, 1), or be None", self.residual_tolerance)
-        _require(is_whole(self.max_passes, 1), "max_passes", "be at least 1", self.max_passes)
-        _require(is_whole(self.seed, 0), "seed", "be at least 0", self.seed)
         self._check_together()
 
     def _check_together(self) -> None:
-        """Refuse options that exclude each other."""
+        """Refuse settings that exclude each other."""
         if self.causal and self.shrinkage == "none":
             raise ValueError(
                 "embed: causal windows grow from a single frame on, and need shrunk covariances; got shrinkage='none'. "
@@ -137,6 +151,34 @@ class EmbedConfig:
                 f"{self.alpha}. Give alpha=0, or landmark_route='nystrom'."
             )
 
+    @classmethod
+    def of(cls, engine: Engine | None = None, **options: Any) -> EmbedConfig:
+        """The settings that :func:`embed` was called with.
+
+        Examples
+        --------
+        >>> EmbedConfig.of(Engine(seed=1), n_modes=4) == EmbedConfig(n_modes=4, seed=1)
+        True
+        """
+        return cls(**_values(engine or Engine()), **options)
+
+    @property
+    def engine(self) -> Engine:
+        """The settings that are the engine's."""
+        return Engine(**_values(self))
+
+    def options(self) -> dict[str, Any]:
+        """Options of :func:`embed` and :func:`plan`.
+
+        Examples
+        --------
+        >>> config = EmbedConfig(n_modes=4, seed=1)
+        >>> EmbedConfig.of(**config.options()) == config
+        True
+        """
+        own = {name: value for name, value in asdict(self).items() if name not in _values(self)}
+        return own | {"engine": self.engine}
+
     def resolved(self, *, given_covariances: bool = False) -> EmbedConfig:
         """The same with what the preset, other options and given covariances decide written out."""
         if self.preset == "paper" or given_covariances:
@@ -157,6 +199,23 @@ class EmbedConfig:
     def attrs(self) -> Attrs:
         """Settings as attributes that every file format can hold."""
         return as_attributes(asdict(self))
+
+    @classmethod
+    def from_attrs(cls, attrs: Mapping[Any, Any]) -> EmbedConfig:
+        """Settings from the attributes of an embedding; those that are missing have their default.
+
+        Examples
+        --------
+        >>> config = EmbedConfig(n_modes=4, epsilon=2.5)
+        >>> EmbedConfig.from_attrs(config.attrs() | {"version": "0.1.0"}) == config
+        True
+        """
+        return cls(**among_attributes(cls, attrs))
+
+
+def _values(config: Engine) -> dict[str, Any]:
+    """The settings of the engine alone."""
+    return {own.name: getattr(config, own.name) for own in fields(Engine)}
 
 
 def _require(holds: bool, name: str, constraint: str, value: object) -> None:

@@ -7,10 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from manifold_observer.tasks.engine.conditioning import TRANSFORMS, Conditioning
-
-CONDITIONS = ("auto", "none", *(name for name in TRANSFORMS if name != "none"), "standard")
-"""What features can be asked to go through; "auto" goes by their kind."""
+from manifold_observer.tasks.engine.conditioning import Conditioning
 
 
 def conditioning_of(embedding: xr.Dataset) -> Conditioning | None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any
 
-import numpy as np
-
 
 def as_attributes(values: dict[str, Any]) -> dict[str, int | float | str]:
     """Values as attributes hold them: NumPy's numbers become Python's, None becomes "none"."""
     return {
-        name: "none" if value is None else value.item() if isinstance(value, np.generic) else value
+        name: "none" if value is None else value.item() if hasattr(value, "item") else value
         for name, value in values.items()
     }
 

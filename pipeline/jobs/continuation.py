@@ -18,8 +18,9 @@ from ..frames.features import FEATURES
 from ..frames.recording import GAP_PERIODS, open_recording
 from ..frames.segments import frame_runs
 from ..frames.units import UNKNOWN, in_units
+from .config import RunConfig
 from .manifest import check_whole
-from .run import RunConfig, read_embedding
+from .run import read_embedding
 from .store import open_group
 from .timeline import Lay, Place, Stretch, checked_clock, gaps_of, joined, segments_from, times_of, without_holes
 
@@ -103,8 +104,8 @@ def learnt_from(result: Path, *, clip: bool = False) -> Learnt:
             "Make it with: manifold-observer run."
         )
     config = RunConfig.from_json(root["settings"])
-    if clip and config.features != "histogram":
-        raise ValueError(f"continue: clip goes with histogram features; got {config.features}. Leave it out.")
+    if clip and config.features.name != "histogram":
+        raise ValueError(f"continue: clip goes with histogram features; got {config.features.name}. Leave it out.")
     embedding, labels = read_embedding(result), open_group(result, "frames")["frames"]
     small = [
         name for name in embedding.data_vars if name in _SMALL or embedding[name].dims != embedding["reference"].dims
@@ -123,8 +124,8 @@ def learnt_from(result: Path, *, clip: bool = False) -> Learnt:
 
 def _feature_options(config: RunConfig, frames: xr.DataArray) -> dict[str, Any]:
     """Options that make the features of the result again: lengths in samples, the very edges."""
-    known = inspect.signature(FEATURES[config.features]).parameters
-    options = {name: value for name, value in config.feature_options.items() if value is not None and name != "bins"}
+    known = inspect.signature(FEATURES[config.features.name]).parameters
+    options = {name: value for name, value in config.features.options().items() if name != "bins"}
     if "frame" in known:
         options |= {"frame": int(frames.attrs["frame_samples"]), "hop": int(frames.attrs["hop_samples"])}
     if "edges" in known:
@@ -255,7 +256,7 @@ def new_frames(
 ) -> tuple[xr.DataArray, bool]:
     """The new frames, lazily, with the labels of the result's, and whether they begin a new segment."""
     stop = int(firsts[-1]) + learnt.frame
-    frames = FEATURES[learnt.config.features](joined(stretches, begin, stop, learnt.period), **learnt.options)
+    frames = FEATURES[learnt.config.features.name](joined(stretches, begin, stop, learnt.period), **learnt.options)
     anew = _begins_segment(learnt, position, stretches, int(firsts[0]))
     labels = {name: values for name, values in learnt.labels.coords.items() if values.dims == ("feature",)}
     segment = frames["segment"] + position.segment + anew
@@ -317,7 +318,7 @@ def _after_source(learnt: Learnt, position: Position, stretch: Stretch) -> Posit
 def _opened(path: Path, learnt: Learnt, notice: Notice | None, *, growing: bool) -> xr.DataArray | None:
     """Open a stretch as the result's recordings were, in their units; None where it has to be waited for."""
     try:
-        recording = open_recording(path, **learnt.config.open_options, growing=growing)
+        recording = open_recording(path, **learnt.config.opening.options(), growing=growing)
     except (OSError, ValueError) as error:
         if notice is None:
             raise

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
-import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +13,6 @@ import xarray as xr
 
 from ..embedding.embed import embed
 from ..embedding.plan import Plan, plan
-from ..engine.config import EmbedConfig
 from ..frames.features import FEATURES, shared_edges
 from ..frames.join import join_frames
 from ..frames.recording import clock, open_recording
@@ -24,97 +20,16 @@ from ..frames.units import alike, units_of
 from ..graph.sight import check_files
 from ..observers.bank import learn_bank
 from ..observers.calibrate import calibrate
-from ..observers.config import OPTIMAL_GAINS, USUAL_RATES, ObserverConfig
 from ..observers.coordinates import reads_coordinates
 from ..observers.observe import observe
 from ..observers.smooth import smooth
+from .config import RunConfig
 from .filling import write_frames
 from .manifest import check_whole
 from .placement import check_place, placed
 from .progress import Stages
 from .store import check_space, open_group, passes_beside, start, write_group, writing
 from .workfolder import sweep
-
-
-@dataclass(frozen=True)
-class RunConfig:
-    """What a run does to its recordings.
-
-    Examples
-    --------
-    >>> RunConfig("stft", {"frame": "23ms"}, embed_options={"n_modes": 4}).flat()
-    {'features': 'stft', 'smooth': False, 'frame': '23ms', 'n_modes': 4}
-    """
-
-    features: str = "stft"
-    """Name of the features: "histogram", "stft", "log_rms" or "identity"."""
-    feature_options: Mapping[str, Any] = field(default_factory=dict)
-    """Options of the features: frame, hop, bins, floor, ..."""
-    open_options: Mapping[str, Any] = field(default_factory=dict)
-    """Options of :func:`open_recording`."""
-    embed_options: Mapping[str, Any] = field(default_factory=dict)
-    """Options of :func:`embed`."""
-    observe_options: Mapping[str, Any] = field(default_factory=dict)
-    """Options of :func:`observe`."""
-    smooth: bool = False
-    """Whether to smooth as well, for a recording that has ended."""
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot work, before anything is read."""
-        if self.features not in FEATURES:
-            raise ValueError(f"run: features must be one of {', '.join(FEATURES)}; got {self.features!r}.")
-        known = inspect.signature(FEATURES[self.features]).parameters
-        unknown = [name for name, value in self.feature_options.items() if value is not None and name not in known]
-        if unknown:
-            raise ValueError(f"run: {self.features} features have no {', '.join(unknown)}. Leave it out.")
-        EmbedConfig(**self.embed_options)
-        own = {option.name for option in fields(ObserverConfig)}
-        ObserverConfig(**{name: value for name, value in self.observe_options.items() if name in own})
-
-    @property
-    def smooth_options(self) -> dict[str, Any]:
-        """Options of :func:`smooth`: those of the observer, with an optimal gain."""
-        options = {name: value for name, value in self.observe_options.items() if name != "gamma"}
-        touched = ObserverConfig(**self.observe_options) != ObserverConfig()
-        return options | ({} if options.get("gain") in OPTIMAL_GAINS or not touched else {"gain": "kalman"})
-
-    @property
-    def calibrated(self) -> bool:
-        """Whether some filter takes its dynamics from the frames."""
-        ways = [self.observe_options, *([self.smooth_options] if self.smooth else [])]
-        given = [way.get("rates") for way in ways]
-        usual = [USUAL_RATES[way.get("gain", "auto")] for way in ways]
-        named = [own if rates is None else rates for rates, own in zip(given, usual, strict=True)]
-        return any(isinstance(rates, str) and rates == "calibrated" for rates in named)
-
-    def reads_coordinates(self, embedding: xr.Dataset) -> bool:
-        """Whether states are read from coordinates, as the options and the embedding have it."""
-        config = ObserverConfig(**self.observe_options)
-        return config.resolved(coordinates=reads_coordinates(embedding)).reading == "coordinates"
-
-    def flat(self) -> dict[str, Any]:
-        """All settings that were given, in one level, for reports and attributes."""
-        parts = asdict(self)
-        flat = {name: parts.pop(name) for name in ("features", "smooth")}
-        for options in parts.values():
-            flat |= {name: value for name, value in options.items() if value is not None}
-        return flat
-
-    def to_json(self) -> str:
-        """All settings as text, from which :meth:`from_json` makes the same; NumPy's values become plain.
-
-        Examples
-        --------
-        >>> config = RunConfig("histogram", {"frame": 60, "edges": np.array([0.0, 0.5, 1.0])})
-        >>> RunConfig.from_json(config.to_json()).feature_options
-        {'frame': 60, 'edges': [0.0, 0.5, 1.0]}
-        """
-        return json.dumps(asdict(self), default=_from_numpy)
-
-    @classmethod
-    def from_json(cls, text: str) -> RunConfig:
-        """Settings from what :meth:`to_json` gave."""
-        return cls(**json.loads(text))
 
 
 def run(
@@ -154,11 +69,12 @@ def run(
 
     Examples
     --------
-    >>> import tempfile, numpy as np
+    >>> import tempfile
+    >>> import manifold_observer.pipeline as mo
     >>> folder = Path(tempfile.mkdtemp())
     >>> rng = np.random.default_rng(0)
     >>> np.save(folder / "walk.npy", rng.normal(size=(300, 3)).cumsum(axis=0))
-    >>> config = RunConfig("identity", embed_options={"n_modes": 2})
+    >>> config = mo.RunConfig(mo.FeatureConfig("identity"), embedding=mo.EmbedConfig(n_modes=2))
     >>> result = run([folder / "walk.npy"], folder / "walk.zarr", config)
     >>> result["state/state"].sizes
     Frozen({'frame': 300, 'mode': 2})
@@ -167,7 +83,7 @@ def run(
     with writing(out, recordings, overwrite=overwrite) as folder, _passes_named(passes_beside(folder)) as passes:
         check_files(recordings, folder)
         with stages("features"):
-            opened = alike([open_recording(path, **config.open_options) for path in recordings], "run")
+            opened = alike([open_recording(path, **config.opening.options()) for path in recordings], "run")
             frames = _features(opened, config)
             frames.attrs["sources"] = [str(path) for path in recordings]
             start(folder, {**_origin(recordings, opened, frames, config), **_plain(config.flat())})
@@ -202,15 +118,16 @@ def plan_run(recordings: Sequence[Path], config: RunConfig) -> Plan:
 
     Examples
     --------
-    >>> import tempfile, numpy as np
+    >>> import tempfile
+    >>> import manifold_observer.pipeline as mo
     >>> path = Path(tempfile.mkdtemp()) / "walk.npy"
     >>> np.save(path, np.random.default_rng(0).normal(size=(300, 3)).cumsum(axis=0))
-    >>> plan_run([path], RunConfig("identity")).n_frames
+    >>> plan_run([path], mo.RunConfig(mo.FeatureConfig("identity"))).n_frames
     300
     """
     check_files(recordings)
-    opened = alike([open_recording(path, **config.open_options) for path in recordings], "run")
-    return plan(_features(opened, config), **config.embed_options)
+    opened = alike([open_recording(path, **config.opening.options()) for path in recordings], "run")
+    return plan(_features(opened, config), **config.embedding.options())
 
 
 def count_frames(recordings: Sequence[Path], config: RunConfig) -> int:
@@ -218,17 +135,18 @@ def count_frames(recordings: Sequence[Path], config: RunConfig) -> int:
 
     Examples
     --------
-    >>> import tempfile, numpy as np
+    >>> import tempfile
+    >>> import manifold_observer.pipeline as mo
     >>> path = Path(tempfile.mkdtemp()) / "walk.npy"
     >>> np.save(path, np.zeros((300, 3)))
-    >>> count_frames([path], RunConfig("histogram", {"frame": 60}))
+    >>> count_frames([path], mo.RunConfig(mo.FeatureConfig("histogram", frame=60)))
     5
     """
-    opened = [open_recording(path, **config.open_options) for path in recordings]
-    if config.features == "identity":
+    opened = [open_recording(path, **config.opening.options()) for path in recordings]
+    if config.features.name == "identity":
         return sum(recording.sizes["time"] for recording in opened)
-    cut = {name: config.feature_options.get(name) for name in ("frame", "hop")}
-    return sum(FEATURES["log_rms"](recording, **cut).sizes["frame"] for recording in opened)
+    frame, hop = config.features.frame, config.features.hop
+    return sum(FEATURES["log_rms"](recording, frame=frame, hop=hop).sizes["frame"] for recording in opened)
 
 
 def check(recordings: Sequence[Path], out: Path, config: RunConfig, *, overwrite: bool = False) -> None:
@@ -241,7 +159,7 @@ def check(recordings: Sequence[Path], out: Path, config: RunConfig, *, overwrite
     """
     sweep(placed(out).parent, recordings)
     check_place(out, recordings, overwrite)
-    alike([open_recording(path, **config.open_options) for path in recordings], "run")
+    alike([open_recording(path, **config.opening.options()) for path in recordings], "run")
 
 
 def analyse(
@@ -275,12 +193,11 @@ def analyse(
     """
     stored = store_frames(folder, frames, stages)
     with stages("embed"):
-        embedding = embed(
-            stored, covariance=covariance, progress=stages.report, checkpoint=checkpoint, **config.embed_options
-        )
+        options = config.embedding.options()
+        embedding = embed(stored, covariance=covariance, progress=stages.report, checkpoint=checkpoint, **options)
         if config.calibrated:
             embedding = calibrate(embedding, progress=stages.report)
-        if config.reads_coordinates(embedding):
+        if config.observer.resolved(coordinates=reads_coordinates(embedding)).reading == "coordinates":
             embedding = learn_bank(embedding)
         # The frames stand beside the embedding already: it says where, and does not hold them twice.
         light = embedding.drop_vars(["reference", "reference_covariance"], errors="ignore")
@@ -288,11 +205,11 @@ def analyse(
         stages.report("embedding", 1, 1)
     with stages("observe"):
         embedding = _with_reference(embedding.load(), stored)
-        state = write_group(folder, "state", observe(embedding, stored, **config.observe_options))
+        state = write_group(folder, "state", observe(embedding, stored, **config.observer.options()))
         stages.report("observer", 1, 1)
     if config.smooth:
         with stages("smooth"):
-            write_group(folder, "smoothed", smooth(embedding, stored, **config.smooth_options))
+            write_group(folder, "smoothed", smooth(embedding, stored, **_smoothing(config)))
             stages.report("smoother", 1, 1)
     return stored, embedding, state
 
@@ -347,16 +264,23 @@ def read_embedding(out: str | os.PathLike[str]) -> xr.Dataset:
 
     Examples
     --------
-    >>> import tempfile, numpy as np
+    >>> import tempfile
+    >>> import manifold_observer.pipeline as mo
     >>> folder = Path(tempfile.mkdtemp())
     >>> np.save(folder / "walk.npy", np.random.default_rng(0).normal(size=(300, 3)).cumsum(axis=0))
-    >>> _ = run([folder / "walk.npy"], folder / "walk.zarr", RunConfig("identity", embed_options={"n_modes": 2}))
+    >>> config = mo.RunConfig(mo.FeatureConfig("identity"), embedding=mo.EmbedConfig(n_modes=2))
+    >>> _ = run([folder / "walk.npy"], folder / "walk.zarr", config)
     >>> read_embedding(folder / "walk.zarr").reference.sizes
     Frozen({'frame': 300, 'feature': 3})
     """
     out = Path(out)
     check_whole("read_embedding", out, ["embedding", "frames"])
     return _with_reference(open_group(out, "embedding"), open_group(out, "frames")["frames"])
+
+
+def _smoothing(config: RunConfig) -> dict[str, Any]:
+    """Options of :func:`smooth`, which has no gamma."""
+    return {name: value for name, value in config.observer.smoother().options().items() if name != "gamma"}
 
 
 def _with_reference(embedding: xr.Dataset, frames: xr.DataArray) -> xr.Dataset:
@@ -366,14 +290,14 @@ def _with_reference(embedding: xr.Dataset, frames: xr.DataArray) -> xr.Dataset:
 
 def _features(recordings: Sequence[xr.DataArray], config: RunConfig) -> xr.DataArray:
     """Frames of all recordings, with the same bins where there are bins."""
-    options = {name: value for name, value in config.feature_options.items() if value is not None}
-    if config.features == "histogram" and "edges" not in options:
+    name, options = config.features.name, config.features.options()
+    if name == "histogram" and "edges" not in options:
         options["edges"] = shared_edges(recordings, options.pop("bins", None))
-    if config.features != "identity" and "frame" not in options:
+    if name != "identity" and "frame" not in options:
         raise ValueError(
-            f"run: {config.features} features need a frame length; got none. Give --frame 23ms, or a number of samples."
+            f"run: {name} features need a frame length; got none. Give --frame 23ms, or a number of samples."
         )
-    make = FEATURES[config.features]
+    make = FEATURES[name]
     return join_frames([make(recording, **options) for recording in recordings])
 
 
@@ -390,13 +314,6 @@ def _origin(
         "end_time": shift + float(clock(last).at(np.array([last.sizes["time"] - 1]))[0]),
         "settings": config.to_json(),
     }
-
-
-def _from_numpy(value: Any) -> Any:
-    """NumPy's arrays and numbers as JSON can hold them."""
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    raise TypeError(f"run: settings must be numbers, text and lists of them; got {value!r}.")
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

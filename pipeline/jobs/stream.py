@@ -25,7 +25,6 @@ from ..graph.deprecated import renamed
 from ..graph.sight import check_files
 from ..observers.bank import BRIDGED
 from ..observers.carries import Seam
-from ..observers.config import ObserverConfig
 from ..observers.coordinates import observe_coordinates, reads_coordinates
 from ..observers.observe import checked, scan
 from .continuation import Learnt, Notice, Position, beginning, laid, learnt_from, moved, new_frames, next_frames
@@ -95,12 +94,13 @@ def continue_run(
     Examples
     --------
     >>> import tempfile
-    >>> from manifold_observer.pipeline.jobs.run import RunConfig, run
+    >>> import manifold_observer.pipeline as mo
     >>> folder = Path(tempfile.mkdtemp())
     >>> walk = np.random.default_rng(0).normal(size=(400, 3)).cumsum(axis=0)
     >>> for name, rows in {"a": walk[:300], "b": walk[300:330], "c": walk[330:]}.items():
     ...     np.save(folder / f"{name}.npy", rows)
-    >>> _ = run([folder / "a.npy"], folder / "a.zarr", RunConfig("identity", embed_options={"n_modes": 2}))
+    >>> config = mo.RunConfig(mo.FeatureConfig("identity"), embedding=mo.EmbedConfig(n_modes=2))
+    >>> _ = mo.run([folder / "a.npy"], folder / "a.zarr", config)
     >>> new = [folder / "b.npy", folder / "c.npy"]
     >>> continue_run(folder / "a.zarr", new[:1], folder / "more").added
     30
@@ -161,11 +161,12 @@ def follow(
     Examples
     --------
     >>> import tempfile
-    >>> from manifold_observer.pipeline.jobs.run import RunConfig, run
+    >>> import manifold_observer.pipeline as mo
     >>> folder = Path(tempfile.mkdtemp())
     >>> walk = np.random.default_rng(0).normal(size=(400, 3)).cumsum(axis=0)
     >>> np.save(folder / "a.npy", walk[:300])
-    >>> _ = run([folder / "a.npy"], folder / "a.zarr", RunConfig("identity", embed_options={"n_modes": 2}))
+    >>> config = mo.RunConfig(mo.FeatureConfig("identity"), embedding=mo.EmbedConfig(n_modes=2))
+    >>> _ = mo.run([folder / "a.npy"], folder / "a.zarr", config)
     >>> def arrive(seconds):
     ...     np.save(folder / "b.npy", walk[300:])
     >>> steps = follow(folder / "a.zarr", [folder / "b.npy"], folder / "more", wait=arrive)
@@ -273,7 +274,7 @@ def _step(
 def _write(folder: Path, learnt: Learnt, carry: xr.DataArray, frames: xr.DataArray, at: Seam, stages: Stages) -> None:
     """Store frames, observe them, and store the state."""
     stored = checked(learnt.embedding, store_frames(folder, frames, stages))
-    config = ObserverConfig(**learnt.config.observe_options)
+    config = learnt.config.observer
     if config.resolved(coordinates=reads_coordinates(learnt.embedding)).reading == "coordinates":
         with stages("observe"):
             write_group(folder, "state", observe_coordinates(learnt.embedding, stored, carry, at))

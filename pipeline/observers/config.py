@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
+from ..frames.options import as_attributes, is_whole
+from ..frames.settings import check_settings, plain_numbers, setting
 
-from ..frames.options import as_attributes, check_choice, is_whole
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 GAINS = ("auto", "paper", "unit", "kalman", "dmk")
 READINGS = ("auto", "coordinates", "lift")
@@ -23,24 +26,35 @@ INITIALS = ("steady", "paper")
 
 @dataclass(frozen=True)
 class ObserverConfig:
-    """How the observer runs."""
+    """How the observer runs.
+
+    Examples
+    --------
+    >>> ObserverConfig(gain="kalman").calibrated
+    True
+    """
 
     gamma: float = 0.85
-    """Weight of the measurement against the dynamics, 0 <= gamma < 1; of the gains "paper" and "unit"."""
-    gain: str = "auto"
-    """"paper" (as printed, sign flipped), "unit" (settles to the measurement), "kalman" or "dmk"; "auto" is "paper"."""
-    step: str = "exact"
-    """"exact" or "euler"."""
+    """Weight of the measurement, 0 <= gamma < 1, for the gains paper and unit."""
+    gain: str = setting("auto", choices=GAINS)
+    """Of the reading lift: as printed in the paper, with the sign flipped (paper, the default); settling to the
+    measurement (unit); optimal for dynamics and noise of the embedded frames (kalman); or as in the authors' follow-up
+    (dmk)."""
+    step: str = setting("exact", choices=STEPS)
+    """From one frame to the next: a zero-order hold (exact), or Euler's rule."""
     substeps: int | None = None
-    """Euler steps a frame; None takes enough to contract."""
-    initial: str = "steady"
-    """State before a segment: "steady" or "paper"."""
-    rates: str | Sequence[float] | NDArray[np.float64] | None = None
-    """Decay of the modes: "step", "paper", "generator", "calibrated", or numbers per frame; None goes by the gain."""
+    """Euler steps per frame; enough to contract by default."""
+    initial: str = setting("steady", choices=INITIALS)
+    """State before the first frame of a segment: where the gain settles (steady), or its coordinates (paper)."""
+    rates: str | Sequence[float] | NDArray[np.float64] | None = setting(None, choices=RATES)
+    """Decay of the modes: one frame as a step of the Markov chain (step), as printed (paper), of the hidden diffusion
+    (generator), as the embedded frames move (calibrated), or numbers per frame; by default step, for the gain dmk
+    paper, for kalman calibrated."""
     burst_duration: float | None = None
-    """Seconds over which burst covariances were measured, for the rates "generator"."""
-    reading: str = "auto"
-    """What a state is read from: "coordinates" of the frame, or "lift", linearly from its features."""
+    """Seconds over which burst covariances were measured, for the rates generator."""
+    reading: str = setting("auto", choices=READINGS)
+    """What states are read from: the frame's own coordinates, or linearly its features (lift); auto takes coordinates
+    where the embedding holds what they need and no option of the lift is given."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
@@ -49,16 +63,13 @@ class ObserverConfig:
                 f"observe: gamma must lie in [0, 1); got {self.gamma}. At 1 and above the observer does not "
                 "contract; the paper uses gamma=0.85 and gamma=0.1."
             )
-        check_choice("observe", "gain", self.gain, GAINS)
-        check_choice("observe", "reading", self.reading, READINGS)
-        check_choice("observe", "step", self.step, STEPS)
-        check_choice("observe", "initial", self.initial, INITIALS)
+        check_settings("observe", self)
         if isinstance(self.rates, str) and self.rates not in RATES:
             raise ValueError(
                 f"observe: rates must be one of {', '.join(map(repr, RATES))}, or numbers; got {self.rates!r}."
             )
         if self.rates is not None and not isinstance(self.rates, str):
-            object.__setattr__(self, "rates", _numbers(self.rates))  # arrays cannot be compared as options are
+            object.__setattr__(self, "rates", plain_numbers("observe: rates", self.rates))
         if self.substeps is not None and (self.step != "euler" or not is_whole(self.substeps, 1)):
             raise ValueError(
                 f"observe: substeps must be at least 1 and goes with step='euler'; got {self.substeps} "
@@ -106,23 +117,25 @@ class ObserverConfig:
     @property
     def named_rates(self) -> str | tuple[float, ...]:
         """The rates that were asked for, or else those that go with the gain."""
-        return USUAL_RATES[self.gain] if self.rates is None else self.rates  # type: ignore[return-value]
+        rates = USUAL_RATES[self.gain] if self.rates is None else self.rates
+        return rates if isinstance(rates, str) else tuple(rates)
 
     @property
     def calibrated(self) -> bool:
         """Whether the dynamics come from the embedded frames."""
         return self.named_rates == "calibrated"
 
+    def options(self) -> dict[str, Any]:
+        """Options of :func:`observe`."""
+        return asdict(self)
+
+    def smoother(self) -> ObserverConfig:
+        """The settings of a smoother beside this observer: its own, with an optimal gain."""
+        untouched = replace(self, reading="auto") == ObserverConfig()
+        return self if self.optimal or untouched else replace(self, gain="kalman")
+
     def attrs(self) -> dict[str, int | float | str]:
         """Settings as attributes that every file format can hold."""
         # The rates in use are stored beside these, as numbers.
         unused = {"rates", "burst_duration"} | ({"gamma"} if self.optimal else set())
         return as_attributes({name: value for name, value in asdict(self).items() if name not in unused})
-
-
-def _numbers(rates: Sequence[float] | NDArray[np.float64]) -> tuple[float, ...]:
-    """Rates as plain numbers."""
-    given = np.asarray(rates, np.float64)
-    if given.ndim != 1:
-        raise ValueError(f"observe: rates must be a name, or numbers per frame, one a mode; got {rates!r}.")
-    return tuple(given.tolist())

@@ -20,12 +20,15 @@ from manifold_observer.datasets.simulators.sphere import write_sphere
 
 from ..comparison.baselines import baselines
 from ..comparison.scores import class_scores, scores
+from ..engine.config import EmbedConfig
 from ..frames.features import histogram, stft
 from ..graph.sight import check_files
+from ..jobs.config import FeatureConfig, RunConfig
 from ..jobs.progress import Stages
-from ..jobs.run import RunConfig, analyse
+from ..jobs.run import analyse
 from ..jobs.store import start, write_group, writing
 from ..observers.calibrate import calibrate
+from ..observers.config import ObserverConfig
 from ..observers.observe import observe
 from ..observers.rates import generator_rates
 from ..observers.smooth import smooth
@@ -89,7 +92,7 @@ def demonstrate(
         **result,
         "n_frames": stored.sizes["frame"],
         "seconds": stages.seconds,
-        "settings": {"demo": name, **settings, **demo.config.flat()},
+        "settings": {"demo": name, **demo.config.flat(), **settings},
     }
 
 
@@ -205,12 +208,7 @@ DEMOS = {
         write_sphere,
         sphere_frames,
         sphere_truth,
-        RunConfig(
-            "histogram",
-            {"frame": _SPHERE_FRAME},
-            embed_options={"preset": "paper", "n_modes": 4},
-            observe_options={"gamma": 0.85},
-        ),
+        RunConfig(FeatureConfig("histogram", frame=_SPHERE_FRAME), embedding=EmbedConfig(preset="paper", n_modes=4)),
         optimal=True,
     ),
     "circle": Demo(
@@ -218,9 +216,7 @@ DEMOS = {
         circle_frames,
         _circle_truth,
         RunConfig(
-            "identity",
-            embed_options={"preset": "paper", "n_modes": 4, "rank": 1, "epsilon_factor": 0.16},
-            observe_options={"gamma": 0.85},
+            FeatureConfig("identity"), embedding=EmbedConfig(preset="paper", n_modes=4, rank=1, epsilon_factor=0.16)
         ),
     ),
     "melody": Demo(
@@ -228,10 +224,9 @@ DEMOS = {
         _melody_frames,
         _melody_truth,
         RunConfig(
-            "stft",
-            {"frame": _MELODY_FRAME},
-            embed_options={"preset": "paper", "n_modes": 4},
-            observe_options={"gamma": 0.1},
+            FeatureConfig("stft", frame=_MELODY_FRAME),
+            embedding=EmbedConfig(preset="paper", n_modes=4),
+            observer=ObserverConfig(gamma=0.1),
         ),
     ),
 }

@@ -26,7 +26,9 @@ def job(folder: Path, n_workers: int, options: dict[str, Any]) -> dict[str, Any]
         frames = xr.open_zarr(folder / "frames.zarr", consolidated=False)["frames"]
         begun = sorted(path.name for path in (folder / "checkpoint").glob("pass-*.npz"))
         before = time.perf_counter()
-        embedding = mo.embed(frames, n_modes=4, checkpoint=folder / "checkpoint", **options, preset="paper")
+        embedding = mo.embed(
+            frames, checkpoint=folder / "checkpoint", **mo.EmbedConfig(n_modes=4, **options).options(), preset="paper"
+        )
         return {
             "passes_found": len(begun),
             "passes": embedding.attrs["passes"],

@@ -23,7 +23,9 @@ def embed_once(n_frames: int, n_workers: int, n_landmarks: int) -> dict[str, Any
         with connect("local", n_workers=n_workers) as client:
             mo.embed(frames[:300], n_modes=2, preset="paper")  # imports on the workers are not the point
             before = time.perf_counter()
-            embedding = mo.embed(frames, n_modes=4, method="landmarks", landmarks=n_landmarks, preset="paper")
+            embedding = mo.embed(
+                frames, n_modes=4, engine=mo.Engine(method="landmarks", landmarks=n_landmarks), preset="paper"
+            )
             seconds = time.perf_counter() - before
             memory = peaks(client)
     return {

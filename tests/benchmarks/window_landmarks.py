@@ -45,8 +45,8 @@ def embed_once(client: Any, frames: xr.DataArray, n_landmarks: int) -> dict[str,
         elif stage == "landmarks" and done == total:
             seen.update(clock=time.perf_counter() - begun[0], processors=used() - begun[1])
 
-    options = {"n_modes": 4, "method": "landmarks", "form": "window", "precision": "float32"}
-    mo.embed(frames, landmarks=n_landmarks, progress=progress, **options, preset="paper")
+    engine = mo.Engine(method="landmarks", landmarks=n_landmarks, form="window", precision="float32")
+    mo.embed(frames, n_modes=4, engine=engine, progress=progress, preset="paper")
     n = frames.sizes["frame"]
     return {
         "n_frames": n,

@@ -19,6 +19,7 @@ import numpy as np
 import xarray as xr
 import zarr
 
+import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.cli import commands as cli
 from manifold_observer.pipeline.jobs import placement, run, stream
 from manifold_observer.pipeline.jobs.progress import Stages
@@ -91,10 +92,12 @@ def _walk(n: int = 120, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(n, 3)).cumsum(axis=0)
 
 
-def _config(home: str) -> run.RunConfig:
+def _config(home: str) -> mo.RunConfig:
     # The form is fixed: a timed probe would choose it, and with it the last digits.
     options = {"n_modes": 2, "method": "exact", "home": home, "tile": 60, "form": "factor", "epsilon": "local"}
-    return run.RunConfig("identity", embed_options={**options, "residual_tolerance": 1e-2})  # three passes, three tiles
+    # Three passes, three tiles.
+    embedding = mo.EmbedConfig(**options, residual_tolerance=1e-2)
+    return mo.RunConfig(mo.FeatureConfig("identity"), embedding=embedding)
 
 
 def _recordings(parent: Path) -> None:
@@ -129,7 +132,8 @@ def _continue(parent: Path, again: bool) -> None:
 
 def _demo(parent: Path, again: bool) -> None:
     circle = demo.DEMOS["circle"]
-    config = dataclasses.replace(circle.config, embed_options={**circle.config.embed_options, "form": "factor"})
+    embedding = dataclasses.replace(circle.config.embedding, form="factor")
+    config = dataclasses.replace(circle.config, embedding=embedding)
     demo.DEMOS["circle"] = dataclasses.replace(circle, config=config)
     demo.demonstrate("circle", parent / "out.zarr", {"n_frames": 60, "seed": 1}, Stages(), overwrite=again)
 

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.cli import commands as command
+from manifold_observer.pipeline.cli.computing import paying
 from manifold_observer.pipeline.paper.experiment import Claim, Experiment, Work
 from reference import dense
 
@@ -64,7 +65,7 @@ def test_version__is_told():
         (["run", "a.npy", "out.zarr", "--loud"], "No such option"),
         (["run", "a.npy", "out.zarr", "--features", "waves"], "is not one of 'histogram'"),
         (["run", "a.npy", "out.zarr", "--n-modes", "2.5"], "'2.5' is not a valid integer"),
-        (["run", "a.npy", "out.zarr", "--epsilon", "mean"], "'mean' is none of median, local, or a number"),
+        (["run", "a.npy", "out.zarr", "--epsilon", "mean"], "'mean' must be median, local, or a number"),
         (["run", "a.npy", "out.zarr", "--workers", "0"], "0 is not in the range"),
         (["run", "a.npy", "out.zarr", "--config", "no.toml"], "does not exist"),
         (["demo", "torus"], "No such command 'torus'"),
@@ -99,17 +100,26 @@ def test_run__options_reach_the_stage_they_belong_to(call, configs):
         *("--gamma", 0.1, "--step", "euler", "--substeps", 9, "--sampling-rate", 8000, "--seed", 3),
     )
     (config,) = configs
-    assert config.features == "stft"
-    assert {k: v for k, v in config.feature_options.items() if v is not None} == {"frame": "23ms", "hop": 100}
-    assert config.open_options == {"sampling_rate": 8000.0, "variable": None}
-    expected = {"gamma": 0.1, "gain": "paper", "rates": None, "step": "euler", "substeps": 9, "initial": "steady"}
-    assert config.observe_options == expected
-    assert config.embed_options.items() >= {"n_modes": 4, "epsilon": "local", "seed": 3, "window": 21}.items()
+    assert config == mo.RunConfig(
+        mo.FeatureConfig("stft", frame="23ms", hop=100),
+        mo.OpenConfig(sampling_rate=8000.0),
+        mo.EmbedConfig(n_modes=4, epsilon="local", seed=3),
+        mo.ObserverConfig(gamma=0.1, step="euler", substeps=9),
+    )
 
 
 def test_run__epsilon_may_be_a_number(call, configs):
     call("run", "a.wav", "out.zarr", "--epsilon", "2.5")
-    assert configs[0].embed_options["epsilon"] == 2.5
+    assert configs[0].embedding.epsilon == 2.5
+
+
+def test_run__rates_and_edges_may_be_rows_of_numbers(call, configs, tmp_path):
+    (tmp_path / "run.toml").write_text("rates = [0.1, 0.25]\n")
+    words = ("run", "a.wav", "out.zarr", "--features", "histogram", "--edges", "-1,0,0.5")
+    for more in (("--rates", "0.1,0.25"), ("--config", tmp_path / "run.toml")):
+        call(*words, *more)
+        assert configs[-1].features.edges == (-1, 0, 0.5)
+        assert configs[-1].observer.rates == (0.1, 0.25)
 
 
 def test_config__gives_defaults_that_the_command_line_outranks(call, configs, tmp_path):
@@ -117,12 +127,12 @@ def test_config__gives_defaults_that_the_command_line_outranks(call, configs, tm
     (tmp_path / "run.toml").write_text(text)
     call("run", "a.wav", "out.zarr", "--config", tmp_path / "run.toml", "--gamma", 0.25)
     (config,) = configs
-    assert config.features == "log_rms"
-    assert config.feature_options["frame"] == 60
-    assert config.embed_options["n_modes"] == 3
-    assert config.embed_options["epsilon"] == 2.0
-    assert config.open_options["sampling_rate"] == 100.0
-    assert config.observe_options["gamma"] == 0.25
+    assert config == mo.RunConfig(
+        mo.FeatureConfig("log_rms", frame=60),
+        mo.OpenConfig(sampling_rate=100.0),
+        mo.EmbedConfig(n_modes=3, epsilon=2.0),
+        mo.ObserverConfig(gamma=0.25),
+    )
 
 
 @pytest.mark.parametrize(
@@ -131,7 +141,7 @@ def test_config__gives_defaults_that_the_command_line_outranks(call, configs, tm
         ("gama = 0.5\n", "has unknown settings: gama"),
         ("paths = ['a']\n", "has unknown settings: paths"),
         ("config = 'other.toml'\n", "has unknown settings: config"),
-        ("gamma = = 1\n", "is no TOML"),
+        ("gamma = = 1\n", "is not valid TOML"),
         ("n-modes = 2.5\n", "'2.5' is not a valid integer"),
         ("gamma = 'much'\n", "'much' is not a valid float"),
     ],
@@ -446,5 +456,5 @@ def test_run__auto_starts_no_cluster_for_a_small_kernel(console, monkeypatch, tm
     options = ("--features", "identity", "--n-modes", 2, "--cluster", "auto")
     code, _, err = console("run", tmp_path / "walk.npy", tmp_path / "walk.zarr", *options)
     assert (code, err) == (0, "")
-    assert command._paying(5_000) == "none"
-    assert command._paying(6_000) == "local"
+    assert paying(5_000) == "none"
+    assert paying(6_000) == "local"

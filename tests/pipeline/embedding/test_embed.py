@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.engine import cuts
 from reference import dense
-from strategies import chunkings, examples, smooth_motion, spd
+from strategies import chunkings, embed_options, examples, smooth_motion, spd
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
@@ -73,7 +73,7 @@ def assert_same(one, other, within=1e-6):
 def whole():
     """The embedding of unchunked frames, form and precision fixed."""
     with dask.config.set(scheduler="synchronous"):
-        return mo.embed(FRAMES, n_modes=3, form="quadratic", precision="float32", preset="paper")
+        return mo.embed(FRAMES, n_modes=3, engine=mo.Engine(form="quadratic", precision="float32"), preset="paper")
 
 
 # ---------------------------------------------------------------------------------------------- reference
@@ -82,7 +82,7 @@ def whole():
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
 def test_embed__equals_the_reference(alpha):
     d = reference_distances()
-    embedding = mo.embed(FRAMES, n_modes=3, alpha=alpha, **EXACT, preset="paper")
+    embedding = mo.embed(FRAMES, **embed_options(n_modes=3, alpha=alpha, **EXACT), preset="paper")
     assert float(embedding["epsilon"]) == pytest.approx(dense.epsilon_median(d), rel=1e-10)
     assert_equals(embedding, dense.kernel(d, dense.epsilon_median(d)), alpha)
 
@@ -91,14 +91,17 @@ def test_embed__equals_the_reference(alpha):
 def test_embed__every_form_equals_the_reference(form):
     d = reference_distances()
     assert_equals(
-        mo.embed(FRAMES, n_modes=3, form=form, **EXACT, preset="paper"), dense.kernel(d, dense.epsilon_median(d))
+        mo.embed(FRAMES, **embed_options(n_modes=3, form=form, **EXACT), preset="paper"),
+        dense.kernel(d, dense.epsilon_median(d)),
     )
 
 
 @pytest.mark.parametrize("home", ["local", "resident", "recomputed", "disk"])
 def test_embed__every_home_of_the_tiles_equals_the_reference(home):
     d = reference_distances()
-    embedding = mo.embed(FRAMES, n_modes=3, home=home, tile=32, residual_tolerance=1e-9, **EXACT, preset="paper")
+    embedding = mo.embed(
+        FRAMES, **embed_options(n_modes=3, home=home, tile=32, residual_tolerance=1e-9, **EXACT), preset="paper"
+    )
     assert embedding.attrs["home"] == home
     assert_equals(embedding, dense.kernel(d, dense.epsilon_median(d)))
 
@@ -111,7 +114,7 @@ def test_embed__automatic_precision_is_close_enough():
 
 def test_embed__windows_stay_in_their_segment():
     d = reference_distances(window=15, segmented=True)
-    embedding = mo.embed(as_frames(VALUES, SEGMENT), n_modes=3, window=15, **EXACT, preset="paper")
+    embedding = mo.embed(as_frames(VALUES, SEGMENT), **embed_options(n_modes=3, window=15, **EXACT), preset="paper")
     assert_equals(embedding, dense.kernel(d, dense.epsilon_median(d)))
     assert np.abs(d - reference_distances(window=15)).max() > 1.0  # the segments do matter
 
@@ -119,7 +122,9 @@ def test_embed__windows_stay_in_their_segment():
 def test_embed__takes_covariances_that_are_given():
     covariance = xr.DataArray(given_covariances(), dims=("frame", "feature", "feature_1"))
     d = reference_distances(given=True)
-    embedding = mo.embed(FRAMES, n_modes=3, covariance=covariance.chunk(frame=17), **EXACT, preset="paper")
+    embedding = mo.embed(
+        FRAMES, **embed_options(n_modes=3, covariance=covariance.chunk(frame=17), **EXACT), preset="paper"
+    )
     assert_equals(embedding, dense.kernel(d, dense.epsilon_median(d)))
     np.testing.assert_array_equal(embedding["reference_covariance"], covariance)
 
@@ -127,30 +132,32 @@ def test_embed__takes_covariances_that_are_given():
 @pytest.mark.parametrize(("rank", "tolerance"), [(1, 1e-3), (2, 1e-3), (None, 0.3)])
 def test_embed__rank_and_tolerance_cut_the_covariances(rank, tolerance):
     d = reference_distances(rank=rank, tolerance=tolerance)
-    embedding = mo.embed(FRAMES, n_modes=2, rank=rank, tolerance=tolerance, **EXACT, preset="paper")
+    embedding = mo.embed(FRAMES, **embed_options(n_modes=2, rank=rank, tolerance=tolerance, **EXACT), preset="paper")
     assert_equals(embedding, dense.kernel(d, dense.epsilon_median(d)))
 
 
 def test_embed__a_ridge_is_added_to_the_covariances():
     covariances = dense.window_covariances(VALUES, np.zeros(N), 21)
     d = dense.distances(VALUES, [np.linalg.inv(c + 0.05 * np.eye(P)) for c in covariances])
-    embedding = mo.embed(FRAMES, n_modes=2, regularization=0.05, **EXACT, preset="paper")
+    embedding = mo.embed(FRAMES, **embed_options(n_modes=2, regularization=0.05, **EXACT), preset="paper")
     assert_equals(embedding, dense.kernel(d, dense.epsilon_median(d)))
 
 
 def test_embed__epsilon_is_a_number_a_factor_or_local():
     d = reference_distances()
-    assert_equals(mo.embed(FRAMES, n_modes=3, epsilon=40.0, **EXACT, preset="paper"), dense.kernel(d, 40.0))
-    factor = mo.embed(FRAMES, n_modes=3, epsilon_factor=0.7, **EXACT, preset="paper")
+    assert_equals(
+        mo.embed(FRAMES, **embed_options(n_modes=3, epsilon=40.0, **EXACT), preset="paper"), dense.kernel(d, 40.0)
+    )
+    factor = mo.embed(FRAMES, **embed_options(n_modes=3, epsilon_factor=0.7, **EXACT), preset="paper")
     assert_equals(factor, dense.kernel(d, dense.epsilon_median(d, 0.7)))
     scales = dense.local_scales(d, 7)
-    local = mo.embed(FRAMES, n_modes=3, epsilon="local", neighbours=7, **EXACT, preset="paper")
+    local = mo.embed(FRAMES, **embed_options(n_modes=3, epsilon="local", neighbours=7, **EXACT), preset="paper")
     np.testing.assert_allclose(local["scale"], scales, rtol=1e-9)
     assert_equals(local, dense.kernel_local(d, scales))
 
 
 def test_embed__lift_rates_and_residuals_are_those_of_its_coordinates():
-    embedding = mo.embed(FRAMES, n_modes=3, **EXACT, preset="paper")
+    embedding = mo.embed(FRAMES, **embed_options(n_modes=3, **EXACT), preset="paper")
     np.testing.assert_allclose(embedding["lift"], dense.lift(VALUES, embedding["coordinate"].values), atol=1e-10)
     np.testing.assert_allclose(embedding["feature_mean"], VALUES.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(embedding["rate"], -np.log(embedding["eigenvalue"]), rtol=1e-12)
@@ -163,7 +170,7 @@ def test_embed__lift_rates_and_residuals_are_those_of_its_coordinates():
 def test_embed__without_n_modes_stops_at_the_spectral_gap():
     d = reference_distances()
     mu, _ = dense.eigenpairs(dense.kernel(d, dense.epsilon_median(d)), 0.0, 1)
-    embedding = mo.embed(FRAMES, **EXACT, preset="paper")
+    embedding = mo.embed(FRAMES, **embed_options(**EXACT), preset="paper")
     assert embedding.sizes["mode"] == dense.spectral_gap(mu[1:11])
     np.testing.assert_allclose(embedding["spectrum"], mu[1:11], atol=1e-8)
 
@@ -172,7 +179,7 @@ def test_embed__few_frames_are_enough():
     for n, n_modes in ((3, 1), (4, 2)):
         covariances = dense.window_covariances(VALUES[:n], np.zeros(n), 2)
         d = dense.distances(VALUES[:n], [dense.pseudo_inverse(c) for c in covariances])
-        embedding = mo.embed(FRAMES[:n], n_modes=n_modes, window=2, **EXACT, preset="paper")
+        embedding = mo.embed(FRAMES[:n], **embed_options(n_modes=n_modes, window=2, **EXACT), preset="paper")
         assert_equals(embedding, dense.kernel(d, dense.epsilon_median(d)))
 
 
@@ -183,31 +190,41 @@ def test_embed__few_frames_are_enough():
 @given(st.tuples(chunkings(N), chunkings(P)))
 def test_embed__any_chunking_of_the_frames_gives_the_same(whole, chunks):
     frames = FRAMES.chunk(frame=chunks[0], feature=chunks[1])
-    assert_same(mo.embed(frames, n_modes=3, form="quadratic", precision="float32", preset="paper"), whole)
+    assert_same(
+        mo.embed(frames, n_modes=3, engine=mo.Engine(form="quadratic", precision="float32"), preset="paper"), whole
+    )
 
 
 @pytest.mark.parametrize("tile", [1, 7, 32, N, 1000])
 def test_embed__any_tile_size_gives_the_same(whole, tile):
-    embedding = mo.embed(FRAMES, n_modes=3, form="quadratic", precision="float32", tile=tile, preset="paper")
+    embedding = mo.embed(
+        FRAMES, n_modes=3, engine=mo.Engine(form="quadratic", precision="float32", tile=tile), preset="paper"
+    )
     assert embedding.attrs["tile"] == min(tile, N)
     assert_same(embedding, whole)
 
 
 def test_embed__any_panel_size_gives_the_same(whole, monkeypatch):
     monkeypatch.setattr(cuts, "PANEL_BYTES", 4 * 16 * 16)
-    assert_same(mo.embed(FRAMES, n_modes=3, form="quadratic", precision="float32", tile=16, preset="paper"), whole)
+    assert_same(
+        mo.embed(FRAMES, n_modes=3, engine=mo.Engine(form="quadratic", precision="float32", tile=16), preset="paper"),
+        whole,
+    )
 
 
 @pytest.mark.parametrize("form", ["factor", "window"])
 def test_embed__every_form_gives_the_same_where_precision_is_automatic(form):
-    one = mo.embed(FRAMES, n_modes=3, form="quadratic", preset="paper")
-    assert_same(mo.embed(FRAMES, n_modes=3, form=form, preset="paper"), one, within=1e-5)
+    one = mo.embed(FRAMES, n_modes=3, engine=mo.Engine(form="quadratic"), preset="paper")
+    assert_same(mo.embed(FRAMES, n_modes=3, engine=mo.Engine(form=form), preset="paper"), one, within=1e-5)
 
 
 def test_embed__threads_give_the_same(whole):
     with dask.config.set(scheduler="threads", num_workers=3):
         embedding = mo.embed(
-            FRAMES.chunk(frame=13), n_modes=3, form="quadratic", precision="float32", tile=16, preset="paper"
+            FRAMES.chunk(frame=13),
+            n_modes=3,
+            engine=mo.Engine(form="quadratic", precision="float32", tile=16),
+            preset="paper",
         )
     assert_same(embedding, whole)
 
@@ -219,7 +236,7 @@ def test_embed__one_and_two_workers_give_the_same(whole, workers_here):
         for n_workers in (1, 2):
             cluster.scale(n_workers)
             client.wait_for_workers(n_workers, timeout=60)
-            made.append(mo.embed(FRAMES.chunk(frame=13), **options, preset="paper"))
+            made.append(mo.embed(FRAMES.chunk(frame=13), **embed_options(**options), preset="paper"))
         state = mo.observe(made[0], FRAMES.chunk(frame=13))["state"].compute()
     for embedding in made:
         assert_same(embedding, whole)
@@ -229,9 +246,9 @@ def test_embed__one_and_two_workers_give_the_same(whole, workers_here):
 
 def test_embed__the_same_seed_gives_the_same_bytes_and_another_the_same_answer():
     options = {"n_modes": 3, "form": "quadratic", "precision": "float32"}
-    one, again = (mo.embed(FRAMES, **options, preset="paper") for _ in range(2))
+    one, again = (mo.embed(FRAMES, **embed_options(**options), preset="paper") for _ in range(2))
     xr.testing.assert_identical(one, again)
-    other = mo.embed(FRAMES, seed=7, **options, preset="paper")
+    other = mo.embed(FRAMES, **embed_options(seed=7, **options), preset="paper")
     assert other.attrs["seed"] == 7
     assert not np.array_equal(other["coordinate"], one["coordinate"])  # other start vectors
     assert_same(other, one)
@@ -258,12 +275,16 @@ def test_embed__labels_units_and_dtypes(whole):
 
 def test_embed__takes_whole_numbers_single_precision_and_turned_frames():
     rounded = np.round(VALUES * 100)
-    expected = mo.embed(as_frames(rounded), n_modes=2, **EXACT, preset="paper")
+    expected = mo.embed(as_frames(rounded), **embed_options(n_modes=2, **EXACT), preset="paper")
     for dtype in (np.int32, np.float32):
         assert_same(
-            mo.embed(as_frames(rounded.astype(dtype)), n_modes=2, **EXACT, preset="paper"), expected, within=1e-9
+            mo.embed(as_frames(rounded.astype(dtype)), **embed_options(n_modes=2, **EXACT), preset="paper"),
+            expected,
+            within=1e-9,
         )
-    assert_same(mo.embed(as_frames(rounded).T, n_modes=2, **EXACT, preset="paper"), expected, within=1e-9)
+    assert_same(
+        mo.embed(as_frames(rounded).T, **embed_options(n_modes=2, **EXACT), preset="paper"), expected, within=1e-9
+    )
 
 
 def test_embed__reference_stays_lazy():
@@ -337,15 +358,17 @@ REFUSALS = {
         "n_modes must be at most 88 for 90 frames; got 89",
     ),
     "modes beyond positive eigenvalues": (
-        lambda: mo.embed(FRAMES, n_modes=N - 2, **EXACT, preset="paper"),
+        lambda: mo.embed(FRAMES, **embed_options(n_modes=N - 2, **EXACT), preset="paper"),
         r"n_modes must be at most \d+, the number of eigenvalues above 0; got 88",
     ),
     "landmarks of local scale": (
-        lambda: mo.embed(FRAMES, method="landmarks", epsilon="local", preset="paper"),
+        lambda: mo.embed(FRAMES, epsilon="local", engine=mo.Engine(method="landmarks"), preset="paper"),
         "which landmarks do not have",
     ),
     "diffusion route with alpha": (
-        lambda: mo.embed(FRAMES, method="landmarks", landmark_route="diffusion", alpha=0.5, preset="paper"),
+        lambda: mo.embed(
+            FRAMES, alpha=0.5, engine=mo.Engine(method="landmarks", landmark_route="diffusion"), preset="paper"
+        ),
         r"alpha must be 0 with it; got 0\.5",
     ),
     "scale too small": (
@@ -380,20 +403,23 @@ REFUSALS = {
     "neighbours": (lambda: mo.embed(FRAMES, neighbours=0, preset="paper"), "neighbours must be at least 1"),
     "ridge": (lambda: mo.embed(FRAMES, regularization=-1.0, preset="paper"), "regularization must be at least 0"),
     "precision": (
-        lambda: mo.embed(FRAMES, precision="float16", preset="paper"),
+        lambda: mo.embed(FRAMES, engine=mo.Engine(precision="float16"), preset="paper"),
         "precision must be one of 'auto', 'float32'",
     ),
-    "form": (lambda: mo.embed(FRAMES, form="fast", preset="paper"), "form must be one of"),
-    "home": (lambda: mo.embed(FRAMES, home="attic", preset="paper"), "home must be one of"),
-    "tile": (lambda: mo.embed(FRAMES, tile=0, preset="paper"), "tile must be at least 1"),
+    "form": (lambda: mo.embed(FRAMES, engine=mo.Engine(form="fast"), preset="paper"), "form must be one of"),
+    "home": (lambda: mo.embed(FRAMES, engine=mo.Engine(home="attic"), preset="paper"), "home must be one of"),
+    "tile": (lambda: mo.embed(FRAMES, engine=mo.Engine(tile=0), preset="paper"), "tile must be at least 1"),
     "method": (
-        lambda: mo.embed(FRAMES, method="magic", preset="paper"),
+        lambda: mo.embed(FRAMES, engine=mo.Engine(method="magic"), preset="paper"),
         "method must be one of 'auto', 'exact', 'landmarks'",
     ),
-    "seed": (lambda: mo.embed(FRAMES, seed=-1, preset="paper"), "seed must be at least 0"),
-    "passes": (lambda: mo.embed(FRAMES, max_passes=0, preset="paper"), "max_passes must be at least 1"),
+    "seed": (lambda: mo.embed(FRAMES, engine=mo.Engine(seed=-1), preset="paper"), "seed must be at least 0"),
+    "passes": (
+        lambda: mo.embed(FRAMES, engine=mo.Engine(max_passes=0), preset="paper"),
+        "max_passes must be at least 1",
+    ),
     "residual": (
-        lambda: mo.embed(FRAMES, residual_tolerance=2.0, preset="paper"),
+        lambda: mo.embed(FRAMES, engine=mo.Engine(residual_tolerance=2.0), preset="paper"),
         r"residual_tolerance must lie in \(0, 1\)",
     ),
 }
@@ -408,14 +434,14 @@ def test_embed__refuses_in_one_sentence(name):
 
 def test_embed__says_when_it_does_not_converge():
     with pytest.raises(RuntimeError, match=r"did not converge: .*max_passes=1"):
-        mo.embed(FRAMES, n_modes=3, max_passes=1, preset="paper")
+        mo.embed(FRAMES, n_modes=3, engine=mo.Engine(max_passes=1), preset="paper")
 
 
 def test_embed__tiles_that_do_not_fit_are_refused_or_recomputed(monkeypatch):
     monkeypatch.setattr("manifold_observer.pipeline.engine.decide._SHARE", 0.0)
     monkeypatch.setattr("manifold_observer.pipeline.engine.decide.LOCAL_BYTES", 0)
     with pytest.raises(ValueError, match=r"resident tiles must fit .*home='recomputed'"):
-        mo.embed(FRAMES, home="resident", preset="paper")
+        mo.embed(FRAMES, engine=mo.Engine(home="resident"), preset="paper")
     assert mo.embed(FRAMES, n_modes=1, preset="paper").attrs["home"] == "recomputed"
 
 

@@ -14,9 +14,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.embedding import extend as extension
 from manifold_observer.pipeline.embedding import references
-from manifold_observer.pipeline.jobs.run import RunConfig, read_embedding, run
+from manifold_observer.pipeline.jobs.config import RunConfig
+from manifold_observer.pipeline.jobs.run import read_embedding, run
 from reference import dense
-from strategies import chunkings, examples, smooth_motion, spd
+from strategies import chunkings, embed_options, examples, smooth_motion, spd
 
 # That some frames are far is told; only the tests of it look.
 pytestmark = [pytest.mark.usefixtures("in_this_thread"), pytest.mark.filterwarnings("ignore:extend. .* far from all")]
@@ -97,7 +98,7 @@ def assert_same(one, other, within=0.0):
 @functools.cache
 def embedded(**options):
     with dask.config.set(scheduler="synchronous"):
-        return mo.embed(FRAMES, **OPTIONS, **options, preset="paper")
+        return mo.embed(FRAMES, **embed_options(**OPTIONS, **options), preset="paper")
 
 
 # ---------------------------------------------------------------------------------------------- reference
@@ -133,7 +134,7 @@ def test_extend__takes_covariances_that_are_given(method, chunk):
     first, rest = (labelled(part) for part in (given_covariances()[:N], given_covariances()[N:]))
     if chunk:
         first, rest = first.chunk(frame=chunk), rest.chunk(frame=chunk)
-    embedding = mo.embed(FRAMES, covariance=first, **OPTIONS, preset="paper")
+    embedding = mo.embed(FRAMES, **embed_options(covariance=first, **OPTIONS), preset="paper")
     assert embedding.attrs["covariance_from"] == "given"
     extended = mo.extend(embedding, NEW, method, covariance=rest if method == "nystrom" else None)
     assert_equals(extended, expected(embedding, method, given=given_covariances()))
@@ -145,7 +146,7 @@ def test_extend__frames_may_leave_what_the_embedded_ones_span(method):
     values = VALUES @ np.array([[1.0, 0, 1], [0, 1, 1], [0, 0, 0]])
     flat, leaving = as_frames(values[:N], SEGMENT[:N]), as_frames(values[N:], SEGMENT[N:], N)
     leaving = leaving + xr.DataArray(0.01 * np.random.default_rng(0).normal(size=(M, P)), dims=("frame", "feature"))
-    embedding = mo.embed(flat, **OPTIONS, preset="paper")
+    embedding = mo.embed(flat, **embed_options(**OPTIONS), preset="paper")
     assert embedding.attrs["axes"] == 2
     extended = mo.extend(embedding, leaving, method)
     assert_equals(extended, expected(embedding, method, leaving, flat), within=1e-6)
@@ -158,7 +159,9 @@ def test_extend__frames_may_leave_what_the_embedded_ones_span(method):
 @pytest.mark.parametrize("alpha", [0.0, 0.5])
 @pytest.mark.parametrize("form", ["quadratic", "factor", "window"])
 def test_extend__embedded_frames_get_their_own_coordinates(form, alpha, precision):
-    embedding = mo.embed(FRAMES, n_modes=3, window=WINDOW, form=form, alpha=alpha, precision=precision, preset="paper")
+    embedding = mo.embed(
+        FRAMES, n_modes=3, window=WINDOW, alpha=alpha, engine=mo.Engine(form=form, precision=precision), preset="paper"
+    )
     again = mo.extend(embedding, FRAMES)
     within = 1e-6 if precision == "float64" else 1e-4
     assert_allclose(again["coordinate"], embedding["coordinate"], rtol=0, atol=within)
@@ -194,11 +197,8 @@ def test_extend__through_landmarks_is_the_extension_that_embed_made(form, alpha,
     embedding = mo.embed(
         LONG_FRAMES,
         n_modes=3,
-        method="landmarks",
-        landmarks=150,
         alpha=alpha,
-        form=form,
-        precision="float64",
+        engine=mo.Engine(method="landmarks", landmarks=150, form=form, precision="float64"),
         preset="paper",
     )
     assert embedding.sizes["landmark"] == 150
@@ -213,7 +213,9 @@ def test_extend__through_landmarks_is_the_extension_that_embed_made(form, alpha,
 def test_extend__through_landmarks_equals_the_reference_over_them(method):
     covariances = given_covariances(700, 4)
     options = {"n_modes": 3, "method": "landmarks", "precision": "float64", "landmarks": 60, "alpha": 0.5}
-    embedding = mo.embed(LONG_FRAMES[:600], covariance=labelled(covariances[:600]), **options, preset="paper")
+    embedding = mo.embed(
+        LONG_FRAMES[:600], **embed_options(covariance=labelled(covariances[:600]), **options), preset="paper"
+    )
     chosen = embedding["landmark"].values
     new = LONG_FRAMES[600:]
     rest = labelled(covariances[600:]) if method == "nystrom" else None
@@ -227,7 +229,7 @@ def test_extend__through_landmarks_equals_the_reference_over_them(method):
 @pytest.mark.parametrize("options", [{"refine": 1}, {"landmark_route": "diffusion"}, {"method": "exact"}])
 def test_extend__all_frames_are_references_where_landmarks_did_not_make_the_coordinates(options):
     embedding = mo.embed(
-        LONG_FRAMES, n_modes=2, **({"method": "landmarks", "landmarks": 150} | options), preset="paper"
+        LONG_FRAMES, **embed_options(n_modes=2, **({"method": "landmarks", "landmarks": 150} | options)), preset="paper"
     )
     assert "landmark" not in embedding.variables
     assert mo.extend(embedding, LONG_FRAMES[:30]).attrs["n_references"] == 700
@@ -290,7 +292,9 @@ def test_extend__row_sums_below_those_of_nearly_all_embedded_frames_are_far():
 @BOTH
 @pytest.mark.parametrize("by", [20.0, 1e3, 1e200])
 def test_extend__frames_that_are_moved_away_are_far_and_told(method, by):
-    embedding = mo.embed(FRAMES, covariance=labelled(given_covariances()[:N]), **OPTIONS, preset="paper")
+    embedding = mo.embed(
+        FRAMES, **embed_options(covariance=labelled(given_covariances()[:N]), **OPTIONS), preset="paper"
+    )
     rest = labelled(given_covariances()[N:]) if method == "nystrom" else None
     assert not mo.extend(embedding, NEW, method, covariance=rest)["far"][[4, 30]].any()
     with pytest.warns(
@@ -311,7 +315,7 @@ def test_extend__frames_that_are_moved_away_are_far_and_told(method, by):
 def test_extend__local_scales_stay_finite_for_frames_that_are_far_or_equal(method, precision):
     options = {"n_modes": 2, "window": WINDOW, "epsilon": "local", "neighbours": 20, "precision": precision}
     covariances = given_covariances()
-    embedding = mo.embed(FRAMES, covariance=labelled(covariances[:N]), **options, preset="paper")
+    embedding = mo.embed(FRAMES, **embed_options(covariance=labelled(covariances[:N]), **options), preset="paper")
     new = moved(4, by=1e30)
     new[7] = FRAMES[7].values
     rest = labelled(covariances[N:]) if method == "nystrom" else None
@@ -338,7 +342,9 @@ def test_extend__labels_are_those_of_the_new_frames(method):
 
 @BOTH
 def test_extend__embedding_and_result_go_through_zarr(method, tmp_path):
-    embedding = mo.embed(LONG_FRAMES[:600], n_modes=2, method="landmarks", landmarks=50, preset="paper")
+    embedding = mo.embed(
+        LONG_FRAMES[:600], n_modes=2, engine=mo.Engine(method="landmarks", landmarks=50), preset="paper"
+    )
     extended = mo.extend(embedding, LONG_FRAMES[600:], method)
     embedding.to_zarr(tmp_path / "embedding.zarr", consolidated=False)
     stored = xr.open_zarr(tmp_path / "embedding.zarr", consolidated=False)
@@ -349,7 +355,7 @@ def test_extend__embedding_and_result_go_through_zarr(method, tmp_path):
 
 def test_extend__takes_a_stored_result(tmp_path):
     np.save(tmp_path / "walk.npy", VALUES[:N])
-    config = RunConfig("identity", embed_options=OPTIONS)
+    config = RunConfig(mo.FeatureConfig("identity"), embedding=mo.EmbedConfig(**OPTIONS))
     out = tmp_path / "walk.zarr"
     run([tmp_path / "walk.npy"], out, config)
     stored = read_embedding(out)
@@ -451,7 +457,7 @@ def test_extend__names_silent_frames_which_one_sided_takes():
 
 def test_extend__names_given_covariances_that_are_zero():
     covariances = given_covariances().copy()
-    embedding = mo.embed(FRAMES, covariance=labelled(covariances[:N]), **OPTIONS, preset="paper")
+    embedding = mo.embed(FRAMES, **embed_options(covariance=labelled(covariances[:N]), **OPTIONS), preset="paper")
     covariances[N + 3] = 0
     with pytest.raises(ValueError, match=r"got zero \(or NaN\) at frame 3: as given"):
         mo.extend(embedding, NEW, covariance=labelled(covariances[N:]))

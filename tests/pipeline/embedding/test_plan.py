@@ -19,7 +19,7 @@ from manifold_observer.tasks.engine.covariance import PseudoInverse
 from manifold_observer.tasks.engine.distance import Distance
 from manifold_observer.tasks.engine.moments import Axes
 from manifold_observer.tasks.engine.slab import Metric
-from strategies import smooth_motion
+from strategies import embed_options, smooth_motion
 
 N = 600
 FRAMES = xr.DataArray(smooth_motion(np.random.default_rng(0), N, 4), dims=("frame", "feature"))
@@ -62,7 +62,9 @@ def test_plan__fields():
 
 @pytest.mark.usefixtures("in_this_thread")
 def test_plan__reads_well():
-    lines = str(mo.plan(FRAMES, n_modes=3, form="quadratic", precision="float64", preset="paper")).splitlines()
+    lines = str(
+        mo.plan(FRAMES, n_modes=3, engine=mo.Engine(form="quadratic", precision="float64"), preset="paper")
+    ).splitlines()
     assert lines[0] == "600 frames of 4 features (4 axes) on 1 workers"
     assert lines[1] == "way      exact, tiles local, 12 passes"
     assert lines[2] == "tiles    quadratic form, float64, 512 frames a side"
@@ -75,19 +77,15 @@ def test_plan__takes_the_options_of_embed_and_counts_axes():
     tied = xr.concat([FRAMES, 2 * FRAMES.isel(feature=[0]), 0 * FRAMES.isel(feature=[0])], "feature")
     found = mo.plan(
         tied,
-        method="landmarks",
-        landmarks=50,
-        refine=2,
-        home="recomputed",
-        tile=100,
         progress=print,
         checkpoint="x",
+        engine=mo.Engine(method="landmarks", landmarks=50, refine=2, home="recomputed", tile=100),
         preset="paper",
     )
     assert (found.n_features, found.n_axes) == (6, 4)
     assert (found.method, found.home, found.tile, found.passes) == ("landmarks", "recomputed", 100, 2)
     assert found.reasons == ("method='landmarks' was asked for", "home='recomputed' was asked for")
-    alone = mo.plan(FRAMES, method="landmarks", landmarks=50, preset="paper")
+    alone = mo.plan(FRAMES, engine=mo.Engine(method="landmarks", landmarks=50), preset="paper")
     assert (alone.home, alone.passes) == ("none", 0)
     assert alone.reasons[1] == "every frame meets 50 landmarks"
 
@@ -162,7 +160,7 @@ def test_plan__says_why(there, monkeypatch, n, options, reasons):
     monkeypatch.setattr(planning, "_SAMPLE_FRAMES", 300)
     # frames that are never looked at beyond the sample
     frames = FRAMES.isel(frame=np.arange(n) % N).chunk(frame=300)
-    found = mo.plan(frames, precision="float32", form="quadratic", **options, preset="paper")
+    found = mo.plan(frames, **embed_options(precision="float32", form="quadratic", **options), preset="paper")
     assert found.n_frames == n
     for part, reason in zip(reasons, found.reasons, strict=True):
         assert part in reason
@@ -184,7 +182,7 @@ def test_plan__refuses_what_does_not_fit_and_so_does_embed(there, number, limit,
     sentences = []
     for function in (mo.plan, mo.embed):
         with pytest.raises(ValueError, match=r"needs .* per worker, but the limit is") as caught:
-            function(FRAMES, form="quadratic", precision="float64", **options)
+            function(FRAMES, **embed_options(form="quadratic", precision="float64", **options))
         sentences.append(str(caught.value))
     assert sentences[0] == sentences[1]
     assert f"limit is {limit / GIB:.2f} GiB" in sentences[0]
@@ -244,8 +242,8 @@ def test_plan__bounds_hold_for_memory_and_passes():
         Client(cluster) as client,
     ):
         for options in ways:
-            found = mo.plan(frames, n_modes=3, **options, preset="paper")
-            embedding = mo.embed(frames, n_modes=3, **options, preset="paper")
+            found = mo.plan(frames, **embed_options(n_modes=3, **options), preset="paper")
+            embedding = mo.embed(frames, **embed_options(n_modes=3, **options), preset="paper")
             peaks = client.run(peak)
             assert len(peaks) == found.n_workers == 2
             assert max(peaks.values()) <= found.peak_worker_bytes

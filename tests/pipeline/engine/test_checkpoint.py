@@ -22,7 +22,7 @@ from manifold_observer.pipeline.engine.config import EmbedConfig
 from manifold_observer.pipeline.graph.compute import silent
 from manifold_observer.tasks import atomic
 from manifold_observer.tasks.engine import lanczos
-from strategies import smooth_motion
+from strategies import embed_options, smooth_motion
 
 FRAMES = xr.DataArray(smooth_motion(np.random.default_rng(0), 300, 5), dims=("frame", "feature"))
 OPTIONS = {
@@ -82,19 +82,19 @@ def interrupted(monkeypatch, folder, at_pass, frames=FRAMES, **options):
     with monkeypatch.context() as patched:
         patched.setattr(ways, "recomputed_product", failing)
         with pytest.raises(KilledError):
-            mo.embed(frames, checkpoint=folder, **OPTIONS | options, preset="paper")
+            mo.embed(frames, **embed_options(checkpoint=folder, **OPTIONS | options), preset="paper")
 
 
 @pytest.mark.parametrize("at_pass", [2, 3])
 @pytest.mark.parametrize("alpha", [0.0, 0.5])
 def test_embed__goes_on_from_the_last_pass_with_the_same_result(tmp_path, monkeypatch, at_pass, alpha):
     monkeypatch.setitem(OPTIONS, "alpha", alpha)
-    whole = mo.embed(FRAMES, **OPTIONS, preset="paper")
+    whole = mo.embed(FRAMES, **embed_options(**OPTIONS), preset="paper")
     interrupted(monkeypatch, tmp_path / "kept", at_pass + (alpha != 0))
     kept = len(list((tmp_path / "kept").glob("pass-*.npz")))
     assert kept == at_pass - 1
     products = counted(monkeypatch)
-    resumed = mo.embed(FRAMES, checkpoint=tmp_path / "kept", **OPTIONS, preset="paper")
+    resumed = mo.embed(FRAMES, **embed_options(checkpoint=tmp_path / "kept", **OPTIONS), preset="paper")
     assert resumed.attrs["passes"] == whole.attrs["passes"]
     assert len(products) == whole.attrs["passes"] - kept - (alpha != 0)
     assert_array_equal(resumed["coordinate"], whole["coordinate"])
@@ -104,9 +104,10 @@ def test_embed__goes_on_from_the_last_pass_with_the_same_result(tmp_path, monkey
 def test_embed__another_problem_starts_anew(tmp_path, monkeypatch):
     interrupted(monkeypatch, tmp_path / "kept", 3)
     other = FRAMES + 0.1 * FRAMES.isel(frame=slice(None, None, -1)).values
-    fresh = mo.embed(other, **OPTIONS, preset="paper")
+    fresh = mo.embed(other, **embed_options(**OPTIONS), preset="paper")
     assert_array_equal(
-        mo.embed(other, checkpoint=tmp_path / "kept", **OPTIONS, preset="paper")["coordinate"], fresh["coordinate"]
+        mo.embed(other, **embed_options(checkpoint=tmp_path / "kept", **OPTIONS), preset="paper")["coordinate"],
+        fresh["coordinate"],
     )
 
 
@@ -144,7 +145,7 @@ def test_fingerprint__sees_values_and_names():
 def undisturbed(**options):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ways, "recomputed_product", PRODUCT)
-        return mo.embed(FRAMES, **OPTIONS | options, preset="paper")
+        return mo.embed(FRAMES, **embed_options(**OPTIONS | options), preset="paper")
 
 
 def assert_same_bits(one, other):
@@ -178,7 +179,7 @@ def test_embed__a_folder_that_holds_something_else_is_refused_and_left(tmp_path,
     make(tmp_path / "kept")
     before = digest_of(tmp_path)
     with pytest.raises(ValueError, match=r"embed: checkpoint must be .*; got .*kept"):
-        mo.embed(FRAMES, checkpoint=tmp_path / "kept", **OPTIONS, preset="paper")
+        mo.embed(FRAMES, **embed_options(checkpoint=tmp_path / "kept", **OPTIONS), preset="paper")
     assert digest_of(tmp_path) == before
 
 
@@ -191,7 +192,9 @@ def test_embed__another_problem_replaces_our_files_and_leaves_others(tmp_path, m
     assert names(kept) == ["manifold-observer-passes", "pass-001.npz", "pass-book.npz", "thesis.txt"]
     assert (kept / "thesis.txt").read_text() == "years of work"
     passes = counted(monkeypatch)
-    assert_same_bits(mo.embed(FRAMES, checkpoint=kept, **OPTIONS | {"seed": 1}, preset="paper"), undisturbed(seed=1))
+    assert_same_bits(
+        mo.embed(FRAMES, **embed_options(checkpoint=kept, **OPTIONS | {"seed": 1}), preset="paper"), undisturbed(seed=1)
+    )
     assert len(passes) == undisturbed(seed=1).attrs["passes"] - 1
 
 
@@ -199,7 +202,9 @@ def test_embed__the_mark_may_be_damaged(tmp_path, monkeypatch):
     interrupted(monkeypatch, tmp_path / "kept", 3)
     (tmp_path / "kept" / "manifold-observer-passes").write_bytes(b"garbage\x00")
     passes = counted(monkeypatch)
-    assert_same_bits(mo.embed(FRAMES, checkpoint=tmp_path / "kept", **OPTIONS, preset="paper"), undisturbed())
+    assert_same_bits(
+        mo.embed(FRAMES, **embed_options(checkpoint=tmp_path / "kept", **OPTIONS), preset="paper"), undisturbed()
+    )
     assert len(passes) == undisturbed().attrs["passes"] - 2
 
 
@@ -230,7 +235,7 @@ def test_embed__a_damaged_pass_is_made_again_with_the_same_result(kept, monkeypa
     passes = counted(monkeypatch)
     folder = path.is_dir()  # it is not ours, and stays
     with pytest.warns(UserWarning) as told:  # noqa: PT030 - matched below
-        resumed = mo.embed(FRAMES, checkpoint=kept, **OPTIONS, preset="paper")
+        resumed = mo.embed(FRAMES, **embed_options(checkpoint=kept, **OPTIONS), preset="paper")
     assert re.search(rf"embed: .*{path.name} cannot be used: it is .*; the solve resumes", str(told[0].message))
     assert len(told) == 1 + folder  # it cannot be kept either
     assert_same_bits(resumed, undisturbed())
@@ -238,7 +243,7 @@ def test_embed__a_damaged_pass_is_made_again_with_the_same_result(kept, monkeypa
     assert path.is_dir() == folder
     if not folder:  # repaired on the way
         passes.clear()
-        assert_same_bits(mo.embed(FRAMES, checkpoint=kept, **OPTIONS, preset="paper"), undisturbed())
+        assert_same_bits(mo.embed(FRAMES, **embed_options(checkpoint=kept, **OPTIONS), preset="paper"), undisturbed())
         assert passes == []
 
 
@@ -247,7 +252,7 @@ def test_embed__passes_after_a_hole_are_absent(kept, monkeypatch, number):
     (kept / f"pass-{number:03d}.npz").unlink()
     passes = counted(monkeypatch)
     with pytest.warns(UserWarning, match=rf"pass-{number:03d}.npz is missing, so that later passes cannot be used"):
-        resumed = mo.embed(FRAMES, checkpoint=kept, **OPTIONS, preset="paper")
+        resumed = mo.embed(FRAMES, **embed_options(checkpoint=kept, **OPTIONS), preset="paper")
     assert_same_bits(resumed, undisturbed())
     assert len(passes) == undisturbed().attrs["passes"] - (number - 1)
 
@@ -286,7 +291,7 @@ TAMPERED = {
 def test_embed__wrong_arrays_are_not_resumed_from(kept, change):
     change(kept / "pass-001.npz")
     with pytest.warns(UserWarning, match=r"pass-001.npz cannot be used: it"):
-        resumed = mo.embed(FRAMES, checkpoint=kept, **OPTIONS, preset="paper")
+        resumed = mo.embed(FRAMES, **embed_options(checkpoint=kept, **OPTIONS), preset="paper")
     assert_same_bits(resumed, undisturbed())
 
 
@@ -301,7 +306,7 @@ def test_embed__a_pass_that_follows_another_is_not_used(kept, monkeypatch):
 
     monkeypatch.setattr(Checkpoint, "load", stop)
     with pytest.raises(KilledError):
-        mo.embed(FRAMES, checkpoint=kept, **OPTIONS, preset="paper")
+        mo.embed(FRAMES, **embed_options(checkpoint=kept, **OPTIONS), preset="paper")
     assert seen[0].krylov.passes == 1
 
 
@@ -351,7 +356,7 @@ def test_embed__a_pass_that_cannot_be_kept_costs_one_warning(tmp_path, monkeypat
     failing(monkeypatch, "replace", number, range(first, 100))
     would = "resume after pass 2" if first == 3 else "start at the beginning"
     with pytest.warns(UserWarning, match="could not be kept") as told:
-        found = mo.embed(FRAMES, checkpoint=kept, **OPTIONS, preset="paper")
+        found = mo.embed(FRAMES, **embed_options(checkpoint=kept, **OPTIONS), preset="paper")
     assert [str(one.message) for one in told] == [
         f"embed: pass {first} could not be kept: {os.strerror(number)}; a stopped run would {would}. Passes are kept "
         f"in {kept}."
@@ -371,10 +376,10 @@ def test_embed__a_pass_that_could_not_be_kept_is_kept_with_the_next(tmp_path, mo
 
     monkeypatch.setattr(atomic.os, "replace", fail_once)
     with pytest.warns(UserWarning, match=r"pass 2 could not be kept: No space left .* would resume after pass 1"):
-        found = mo.embed(FRAMES, checkpoint=kept, **OPTIONS, preset="paper")
+        found = mo.embed(FRAMES, **embed_options(checkpoint=kept, **OPTIONS), preset="paper")
     assert len(names(kept)) == 1 + found.attrs["passes"]
     passes = counted(monkeypatch)
-    assert_same_bits(mo.embed(FRAMES, checkpoint=kept, **OPTIONS, preset="paper"), undisturbed())
+    assert_same_bits(mo.embed(FRAMES, **embed_options(checkpoint=kept, **OPTIONS), preset="paper"), undisturbed())
     assert passes == []
 
 
@@ -388,7 +393,7 @@ def test_embed__a_folder_that_vanishes_costs_one_warning(tmp_path, monkeypatch):
             kept.rmdir()
 
     with pytest.warns(UserWarning, match=r"pass 3 could not be kept: No such file .* start at the beginning") as told:
-        found = mo.embed(FRAMES, checkpoint=kept, progress=vanish, **OPTIONS, preset="paper")
+        found = mo.embed(FRAMES, **embed_options(checkpoint=kept, progress=vanish, **OPTIONS), preset="paper")
     assert len(told) == 1
     assert_same_bits(found, undisturbed())
     assert not kept.exists()
@@ -397,14 +402,14 @@ def test_embed__a_folder_that_vanishes_costs_one_warning(tmp_path, monkeypatch):
 def test_embed__a_folder_that_cannot_be_made_costs_one_warning(tmp_path):
     (tmp_path / "file").write_text("years of work")
     with pytest.warns(UserWarning, match=r"pass 1 could not be kept: Not a directory") as told:
-        found = mo.embed(FRAMES, checkpoint=tmp_path / "file/kept", **OPTIONS, preset="paper")
+        found = mo.embed(FRAMES, **embed_options(checkpoint=tmp_path / "file/kept", **OPTIONS), preset="paper")
     assert len(told) == 1
     assert_same_bits(found, undisturbed())
 
 
 def test_embed__files_that_the_system_cuts_short_leave_nothing(tmp_path):
     with damage.files_of_at_most(20_000), pytest.warns(UserWarning, match=r"pass 1 could not be kept: File too large"):
-        found = mo.embed(FRAMES, checkpoint=tmp_path / "kept", **OPTIONS, preset="paper")
+        found = mo.embed(FRAMES, **embed_options(checkpoint=tmp_path / "kept", **OPTIONS), preset="paper")
     assert_same_bits(found, undisturbed())
     assert names(tmp_path / "kept") == ["manifold-observer-passes"]
 
@@ -424,9 +429,9 @@ def test_embed__frames_in_another_order_are_another_problem(tmp_path, monkeypatc
     interrupted(monkeypatch, kept, 3, frames=counts())
     other = counts().isel(frame=order)
     passes = counted(monkeypatch)
-    found = mo.embed(other, checkpoint=kept, **OPTIONS, preset="paper")
+    found = mo.embed(other, **embed_options(checkpoint=kept, **OPTIONS), preset="paper")
     assert len(passes) == found.attrs["passes"]
-    assert_same_bits(found, mo.embed(other, **OPTIONS, preset="paper"))
+    assert_same_bits(found, mo.embed(other, **embed_options(**OPTIONS), preset="paper"))
 
 
 def test_embed__covariances_in_another_order_are_another_problem(tmp_path, monkeypatch):
@@ -437,10 +442,12 @@ def test_embed__covariances_in_another_order_are_another_problem(tmp_path, monke
     interrupted(monkeypatch, kept, 3, covariance=given)
     other = given.isel(frame=slice(None, None, -1))
     passes = counted(monkeypatch)
-    found = mo.embed(FRAMES, checkpoint=kept, **OPTIONS | {"covariance": other}, preset="paper")
+    found = mo.embed(FRAMES, **embed_options(checkpoint=kept, **OPTIONS | {"covariance": other}), preset="paper")
     assert len(passes) == found.attrs["passes"]
     passes.clear()
-    again = mo.embed(FRAMES, checkpoint=kept, **OPTIONS | {"covariance": other.chunk(frame=70)}, preset="paper")
+    again = mo.embed(
+        FRAMES, **embed_options(checkpoint=kept, **OPTIONS | {"covariance": other.chunk(frame=70)}), preset="paper"
+    )
     assert passes == []
     assert_array_equal(again["coordinate"], found["coordinate"])
 
@@ -448,8 +455,8 @@ def test_embed__covariances_in_another_order_are_another_problem(tmp_path, monke
 def test_embed__more_passes_resume_after_those_that_were_not_enough(tmp_path, monkeypatch):
     passes = counted(monkeypatch)
     with pytest.raises(RuntimeError, match="max_passes=2"):
-        mo.embed(FRAMES, checkpoint=tmp_path, **OPTIONS | {"max_passes": 2}, preset="paper")
-    found = mo.embed(FRAMES, checkpoint=tmp_path, **OPTIONS | {"max_passes": 60}, preset="paper")
+        mo.embed(FRAMES, **embed_options(checkpoint=tmp_path, **OPTIONS | {"max_passes": 2}), preset="paper")
+    found = mo.embed(FRAMES, **embed_options(checkpoint=tmp_path, **OPTIONS | {"max_passes": 60}), preset="paper")
     assert_same_bits(found, undisturbed())
     assert len(passes) == found.attrs["passes"]
 
@@ -465,7 +472,7 @@ def problems(frames, **options):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Checkpoint, "__init__", stop)
         with pytest.raises(KilledError):
-            mo.embed(frames, checkpoint="unused", **OPTIONS | options, preset="paper")
+            mo.embed(frames, **embed_options(checkpoint="unused", **OPTIONS | options), preset="paper")
     return seen[0]
 
 

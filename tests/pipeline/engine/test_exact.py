@@ -17,7 +17,7 @@ import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.engine import decide
 from manifold_observer.pipeline.engine import exact as ways
 from manifold_observer.pipeline.graph.limits import Workers
-from strategies import smooth_motion
+from strategies import embed_options, smooth_motion
 
 N = 260
 FRAMES = xr.DataArray(smooth_motion(np.random.default_rng(0), N, 4), dims=("frame", "feature"))
@@ -40,13 +40,15 @@ def embedded(home, tile, precision, epsilon, alpha):
     with dask.config.set(scheduler="synchronous"):
         return mo.embed(
             FRAMES,
-            home=home,
-            tile=tile,
-            precision=precision,
-            epsilon=epsilon,
-            alpha=alpha,
-            residual_tolerance=residual,
-            **OPTIONS,
+            **embed_options(
+                home=home,
+                tile=tile,
+                precision=precision,
+                epsilon=epsilon,
+                alpha=alpha,
+                residual_tolerance=residual,
+                **OPTIONS,
+            ),
             preset="paper",
         )
 
@@ -78,7 +80,7 @@ def test_embed__every_home_and_tile_size_gives_the_same(precision, epsilon, alph
 @pytest.mark.parametrize("home", ["resident", "recomputed", "disk"])
 def test_embed__residuals_are_as_small_as_their_home_asks(home, few_landmarks):
     with dask.config.set(scheduler="synchronous"):
-        found = mo.embed(FRAMES, home=home, **OPTIONS, preset="paper")
+        found = mo.embed(FRAMES, **embed_options(home=home, **OPTIONS), preset="paper")
     assert found["residual"].max() <= ways.TOLERANCES[home]
     assert found.attrs["passes"] < embedded(home, 64, "float64", "median", 0.0).attrs["passes"]
 
@@ -93,7 +95,7 @@ def test_embed__tiles_on_disk_are_gone_afterwards(tmp_path, monkeypatch):
 
     monkeypatch.setattr(ways, "disk_product", watching)
     with dask.config.set(scheduler="synchronous"):
-        mo.embed(FRAMES, home="disk", **OPTIONS, preset="paper")
+        mo.embed(FRAMES, **embed_options(home="disk", **OPTIONS), preset="paper")
     assert seen
     assert list(tmp_path.iterdir()) == []
 
@@ -110,7 +112,7 @@ def test_embed__one_worker_two_workers_and_one_that_dies_give_the_same(few_landm
             cluster.scale(n_workers)
             client.wait_for_workers(n_workers, timeout=60)
             for home in ("resident", "recomputed", "disk"):
-                made[home, n_workers] = mo.embed(frames, home=home, **options, preset="paper")
+                made[home, n_workers] = mo.embed(frames, **embed_options(home=home, **options), preset="paper")
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
         Client(cluster, direct_to_workers=True) as client,  # as connect has it
@@ -118,7 +120,7 @@ def test_embed__one_worker_two_workers_and_one_that_dies_give_the_same(few_landm
         for home in ("resident", "recomputed"):
             client.wait_for_workers(2, timeout=60)
             killed = kill_in_mid_pass(client, monkeypatch, home, at_pass=2)
-            made[home, "killed"] = mo.embed(frames, home=home, **options, preset="paper")
+            made[home, "killed"] = mo.embed(frames, **embed_options(home=home, **options), preset="paper")
             assert len(killed) == 1
             monkeypatch.undo()
             monkeypatch.setattr("manifold_observer.pipeline.engine.landmarks._WARM_LANDMARKS", 20)
@@ -166,7 +168,7 @@ def test_embed__resident_tiles_that_do_not_fit_are_refused_with_what_would(monke
     # 260 frames in float64 are 270,400 bytes of 65,536; 128 frames are 65,536
     message = r"260 frames need 0\.00 GiB of 0\.00 GiB\. About 128 frames would fit: give home='recomputed'"
     with pytest.raises(ValueError, match=message):
-        mo.embed(FRAMES, home="resident", precision="float64", **OPTIONS, preset="paper")
+        mo.embed(FRAMES, **embed_options(home="resident", precision="float64", **OPTIONS), preset="paper")
 
 
 @pytest.mark.parametrize(

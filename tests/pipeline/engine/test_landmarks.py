@@ -20,7 +20,7 @@ from manifold_observer.tasks.engine.distance import Distance
 from manifold_observer.tasks.engine.forms import build_block
 from manifold_observer.tasks.engine.slab import Metric, Slab
 from reference import dense
-from strategies import chunkings, examples, smooth_motion
+from strategies import chunkings, embed_options, examples, smooth_motion
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
@@ -63,7 +63,7 @@ def assert_same(one, other, within=1e-9):
 @pytest.fixture(scope="module")
 def whole():
     with dask.config.set(scheduler="synchronous"):
-        return mo.embed(FRAMES, landmarks=150, **OPTIONS, preset="paper")
+        return mo.embed(FRAMES, **embed_options(landmarks=150, **OPTIONS), preset="paper")
 
 
 # ------------------------------------------------------------------------------------------ how near it is
@@ -72,7 +72,9 @@ def whole():
 @pytest.mark.parametrize("landmarks", [80, 200, 400])
 @pytest.mark.parametrize(("route", "alpha"), [("nystrom", 0.0), ("nystrom", 0.5), ("diffusion", 0.0)])
 def test_embed__residuals_are_estimated_within_a_factor_of_two(landmarks, route, alpha):
-    embedding = mo.embed(FRAMES, landmarks=landmarks, landmark_route=route, alpha=alpha, **OPTIONS, preset="paper")
+    embedding = mo.embed(
+        FRAMES, **embed_options(landmarks=landmarks, landmark_route=route, alpha=alpha, **OPTIONS), preset="paper"
+    )
     assert embedding.attrs["residual_from"] == "exact rows of 256 sampled frames"
     assert embedding.attrs["landmark_route"] == route
     assert (embedding.attrs["n_landmarks"], embedding.attrs["passes"]) == (landmarks, 0)
@@ -84,9 +86,11 @@ def test_embed__residuals_are_estimated_within_a_factor_of_two(landmarks, route,
 
 @pytest.mark.parametrize("choice", ["uniform", "kmeans++", "farthest"])
 def test_embed__every_choice_of_landmarks_is_near_the_exact_way(choice):
-    exact = mo.embed(FRAMES, **{**OPTIONS, "method": "exact"}, preset="paper")
+    exact = mo.embed(FRAMES, **embed_options(**{**OPTIONS, "method": "exact"}), preset="paper")
     near = mo.embed(
-        FRAMES, landmarks=200, landmark_choice=choice, epsilon=float(exact["epsilon"]), **OPTIONS, preset="paper"
+        FRAMES,
+        **embed_options(landmarks=200, landmark_choice=choice, epsilon=float(exact["epsilon"]), **OPTIONS),
+        preset="paper",
     )
     assert_allclose(near["eigenvalue"], exact["eigenvalue"], atol=0.05)
     for mode, least in ((0, 0.999), (1, 0.95)):
@@ -99,8 +103,8 @@ def test_embed__every_choice_of_landmarks_is_near_the_exact_way(choice):
 @pytest.mark.parametrize("alpha", [0.0, 0.5])
 @pytest.mark.parametrize("landmarks", [N, N + 200])
 def test_embed__with_all_frames_as_landmarks_is_the_exact_way(landmarks, alpha):
-    embedding = mo.embed(FRAMES, landmarks=landmarks, alpha=alpha, **OPTIONS, preset="paper")
-    exact = mo.embed(FRAMES, alpha=alpha, **{**OPTIONS, "method": "exact"}, preset="paper")
+    embedding = mo.embed(FRAMES, **embed_options(landmarks=landmarks, alpha=alpha, **OPTIONS), preset="paper")
+    exact = mo.embed(FRAMES, **embed_options(alpha=alpha, **{**OPTIONS, "method": "exact"}), preset="paper")
     assert embedding.attrs["n_landmarks"] == N
     assert embedding["residual"].max() < 1e-10
     for name in ("eigenvalue", "coordinate", "lift", "epsilon", "degree"):
@@ -110,7 +114,7 @@ def test_embed__with_all_frames_as_landmarks_is_the_exact_way(landmarks, alpha):
 def test_embed__refinement_brings_residuals_down(whole):
     worst = [float(whole["residual"].max())]
     for refine in (1, 2):
-        embedding = mo.embed(FRAMES, landmarks=150, refine=refine, **OPTIONS, preset="paper")
+        embedding = mo.embed(FRAMES, **embed_options(landmarks=150, refine=refine, **OPTIONS), preset="paper")
         assert embedding.attrs["residual_from"] == "all frames"
         assert (embedding.attrs["passes"], embedding.attrs["refine"]) == (refine, refine)
         worst.append(float(embedding["residual"].max()))
@@ -127,8 +131,8 @@ def test_embed__refinement_brings_residuals_down(whole):
 def test_embed__refinement_is_the_same_wherever_tiles_are(home):
     options = {"landmarks": 150, "refine": 2, "alpha": 0.5, **OPTIONS}
     assert_same(
-        mo.embed(FRAMES, home=home, tile=300, **options, preset="paper"),
-        mo.embed(FRAMES, home="local", **options, preset="paper"),
+        mo.embed(FRAMES, **embed_options(home=home, tile=300, **options), preset="paper"),
+        mo.embed(FRAMES, **embed_options(home="local", **options), preset="paper"),
         1e-7,
     )
 
@@ -139,29 +143,37 @@ def test_embed__refinement_is_the_same_wherever_tiles_are(home):
 @examples(6)
 @given(chunkings(N))
 def test_embed__any_chunking_of_the_frames_gives_the_same(whole, chunks):
-    assert_same(mo.embed(FRAMES.chunk(frame=chunks), landmarks=150, **OPTIONS, preset="paper"), whole, within=0)
+    assert_same(
+        mo.embed(FRAMES.chunk(frame=chunks), **embed_options(landmarks=150, **OPTIONS), preset="paper"), whole, within=0
+    )
 
 
 @pytest.mark.parametrize("route", ["nystrom", "diffusion"])
 def test_embed__any_span_of_a_task_gives_the_same(route, monkeypatch):
     options = {"landmarks": 150, "landmark_route": route, **OPTIONS}
-    one = mo.embed(FRAMES, **options, preset="paper")
+    one = mo.embed(FRAMES, **embed_options(**options), preset="paper")
     monkeypatch.setattr("manifold_observer.pipeline.engine.cuts.LANDMARK_SPAN", 97)
     monkeypatch.setattr("manifold_observer.pipeline.engine.cuts.GATHER_SPAN", 97)
     monkeypatch.setattr("manifold_observer.tasks.engine.landmarks.FRAMES_TOGETHER", 31)
-    assert_same(mo.embed(FRAMES, **options, preset="paper"), one)
+    assert_same(mo.embed(FRAMES, **embed_options(**options), preset="paper"), one)
 
 
 def test_embed__threads_give_the_same(whole):
     with dask.config.set(scheduler="threads", num_workers=3):
-        assert_same(mo.embed(FRAMES.chunk(frame=90), landmarks=150, **OPTIONS, preset="paper"), whole)
+        assert_same(mo.embed(FRAMES.chunk(frame=90), **embed_options(landmarks=150, **OPTIONS), preset="paper"), whole)
 
 
 def test_embed__every_form_and_single_precision_give_the_same(whole):
     for form in ("factor", "window"):
-        assert_same(mo.embed(FRAMES, landmarks=150, **{**OPTIONS, "form": form}, preset="paper"), whole, within=1e-6)
+        assert_same(
+            mo.embed(FRAMES, **embed_options(landmarks=150, **{**OPTIONS, "form": form}), preset="paper"),
+            whole,
+            within=1e-6,
+        )
     assert_same(
-        mo.embed(FRAMES, landmarks=150, **{**OPTIONS, "precision": "float32"}, preset="paper"), whole, within=1e-3
+        mo.embed(FRAMES, **embed_options(landmarks=150, **{**OPTIONS, "precision": "float32"}), preset="paper"),
+        whole,
+        within=1e-3,
     )
 
 
@@ -175,7 +187,7 @@ def test_embed__lift_is_that_of_its_coordinates(whole):
 
 def test_embed__windows_stay_in_their_segment():
     frames = FRAMES.assign_coords(segment=("frame", SEGMENT))
-    embedding = mo.embed(frames, landmarks=N, **OPTIONS, preset="paper")
+    embedding = mo.embed(frames, **embed_options(landmarks=N, **OPTIONS), preset="paper")
     assert residuals(embedding, segmented=True).max() < 1e-9
     assert residuals(embedding).max() > 1e-6  # the segments do matter
 
@@ -185,8 +197,8 @@ def test_embed__takes_covariances_that_are_given():
     given_ones = xr.DataArray(covariances, dims=("frame", "feature", "feature_1")).chunk(frame=123)
     options = {"landmarks": 150, **OPTIONS}
     assert_same(
-        mo.embed(FRAMES, covariance=given_ones, **options, preset="paper"),
-        mo.embed(FRAMES, **options, preset="paper"),
+        mo.embed(FRAMES, **embed_options(covariance=given_ones, **options), preset="paper"),
+        mo.embed(FRAMES, **embed_options(**options), preset="paper"),
         within=1e-6,
     )
 
@@ -201,7 +213,7 @@ def test_observe__runs_on_it(whole):
 
 def test_embed__refuses_local_scales():
     with pytest.raises(ValueError, match=r"epsilon='local' needs the neighbours among all frames.*method='exact'"):
-        mo.embed(FRAMES, epsilon="local", **OPTIONS, preset="paper")
+        mo.embed(FRAMES, **embed_options(epsilon="local", **OPTIONS), preset="paper")
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.5])
@@ -211,7 +223,7 @@ def test_embed__a_frame_that_no_landmark_reaches_is_told_and_spoils_nothing(alph
     covariance = xr.DataArray(np.tile(np.eye(4), (N, 1, 1)), dims=("frame", "feature", "feature_1"))
     frames, options = FRAMES.copy(data=values), {"landmarks": 50, "alpha": alpha, "covariance": covariance, **OPTIONS}
     with pytest.warns(UserWarning, match=r"1 of 700 frames are beyond the reach .*first is frame 100") as told:
-        found = mo.embed(frames, **options, preset="paper")
+        found = mo.embed(frames, **embed_options(**options), preset="paper")
     assert told[0].filename == __file__
     assert_array_equal(found["coordinate"][100], 0)
     assert found["degree"][100] == 1
@@ -227,7 +239,9 @@ def test_embed__a_solve_that_starts_from_landmarks_survives_a_frame_that_none_re
     made = []
     for home in ("local", "recomputed"):
         with pytest.warns(UserWarning, match="embed: ") as told:
-            made.append(mo.embed(FRAMES.copy(data=values), home=home, epsilon=4.0, **options, preset="paper"))
+            made.append(
+                mo.embed(FRAMES.copy(data=values), **embed_options(home=home, epsilon=4.0, **options), preset="paper")
+            )
         assert told[0].filename == __file__
     assert_allclose(made[0]["eigenvalue"], made[1]["eigenvalue"], atol=1e-4)
 
@@ -236,7 +250,7 @@ def test_embed__names_silent_frames():
     values = VALUES.copy()
     values[400:440] = values[400]
     with pytest.raises(ValueError, match=r"must not be zero; got zero .* of block"):
-        mo.embed(FRAMES.copy(data=values), landmarks=100, **OPTIONS, preset="paper")
+        mo.embed(FRAMES.copy(data=values), **embed_options(landmarks=100, **OPTIONS), preset="paper")
 
 
 # ------------------------------------------------------------------------------- a few frames carry their own rows
@@ -270,7 +284,9 @@ def test_near__the_start_of_a_solve_holds_the_rows_of_its_windows(monkeypatch):
     joined, join = [], forms.join
     monkeypatch.setattr(forms, "join", lambda blocks: joined.append(join(blocks)) or joined[-1])
     mo.embed(
-        FRAMES, **{**OPTIONS, "method": "exact", "form": "window", "home": "recomputed", "tile": 100}, preset="paper"
+        FRAMES,
+        **embed_options(**{**OPTIONS, "method": "exact", "form": "window", "home": "recomputed", "tile": 100}),
+        preset="paper",
     )
     assert [len(block.halo) for block in joined if block.n_frames == 15] == [15 * WINDOW]
 

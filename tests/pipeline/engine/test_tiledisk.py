@@ -16,7 +16,7 @@ from manifold_observer.pipeline.engine import exact as ways
 from manifold_observer.pipeline.engine import tiledisk
 from manifold_observer.pipeline.graph.spans import blocks
 from manifold_observer.tasks import atomic
-from strategies import smooth_motion
+from strategies import embed_options, smooth_motion
 
 FRAMES = xr.DataArray(smooth_motion(np.random.default_rng(0), 260, 4), dims=("frame", "feature"))
 OPTIONS = {"n_modes": 3, "form": "quadratic", "home": "disk", "tile": 100, "precision": "float32"}
@@ -48,7 +48,7 @@ def seen(monkeypatch):
 
 @pytest.fixture(scope="module")
 def undisturbed():
-    return mo.embed(FRAMES, **OPTIONS, preset="paper")
+    return mo.embed(FRAMES, **embed_options(**OPTIONS), preset="paper")
 
 
 def assert_same_bits(one, other):
@@ -60,7 +60,7 @@ def assert_same_bits(one, other):
 def test_embed__tiles_lie_beside_the_passes_and_are_gone_at_the_end(tmp_path, scratch, seen, refine):
     kept = tmp_path / "kept"
     options = {"method": "landmarks", "landmarks": 50, "refine": 1} if refine else {}
-    mo.embed(FRAMES, checkpoint=kept, **OPTIONS | options, preset="paper")
+    mo.embed(FRAMES, **embed_options(checkpoint=kept, **OPTIONS | options), preset="paper")
     assert {path.parent.parent for path in seen[0]} == {kept / "tiles"}
     assert len(seen[0]) == len(SIX_TILES)
     assert not (kept / "tiles").exists()
@@ -77,13 +77,13 @@ def test_embed__tiles_are_gone_after_an_error(tmp_path, scratch, monkeypatch):
             raise StoppedError
 
     with pytest.raises(StoppedError):
-        mo.embed(FRAMES, checkpoint=tmp_path / "kept", progress=stop, **OPTIONS, preset="paper")
+        mo.embed(FRAMES, **embed_options(checkpoint=tmp_path / "kept", progress=stop, **OPTIONS), preset="paper")
     assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["manifold-observer-passes", "pass-001.npz"]
 
 
 def test_embed__tiles_of_a_killed_run_are_cleared_and_nothing_else(tmp_path, undisturbed):
     kept = tmp_path / "kept"
-    mo.embed(FRAMES, checkpoint=kept, **OPTIONS, preset="paper")
+    mo.embed(FRAMES, **embed_options(checkpoint=kept, **OPTIONS), preset="paper")
     mine = kept / "tiles" / "photos"
     mine.mkdir(parents=True)
     (mine / "panel-00000-000.npy").write_bytes(b"a photo")
@@ -94,7 +94,7 @@ def test_embed__tiles_of_a_killed_run_are_cleared_and_nothing_else(tmp_path, und
     other = kept / "tiles" / ("cd" * 16)
     other.mkdir()
     (other / "panel-00003-000.npy").write_bytes(b"")
-    assert_same_bits(mo.embed(FRAMES, checkpoint=kept, **OPTIONS, preset="paper"), undisturbed)
+    assert_same_bits(mo.embed(FRAMES, **embed_options(checkpoint=kept, **OPTIONS), preset="paper"), undisturbed)
     assert set(digest_of(kept / "tiles")) == {
         "photos",
         "photos/panel-00000-000.npy",
@@ -105,13 +105,13 @@ def test_embed__tiles_of_a_killed_run_are_cleared_and_nothing_else(tmp_path, und
 
 def test_embed__a_link_in_the_place_of_the_tiles_is_refused(tmp_path):
     kept = tmp_path / "kept"
-    mo.embed(FRAMES, checkpoint=kept, **OPTIONS, preset="paper")
+    mo.embed(FRAMES, **embed_options(checkpoint=kept, **OPTIONS), preset="paper")
     photos = tmp_path / "photos" / ("ab" * 16)
     photos.mkdir(parents=True)
     (photos / "panel-00000-000.npy").write_bytes(b"a photo")
     (kept / "tiles").symlink_to(tmp_path / "photos")
     with pytest.raises(ValueError, match=r"tiles must be a folder itself; got a symbolic link"):
-        mo.embed(FRAMES, checkpoint=kept, **OPTIONS, preset="paper")
+        mo.embed(FRAMES, **embed_options(checkpoint=kept, **OPTIONS), preset="paper")
     assert list(digest_of(tmp_path / "photos")) == ["ab" * 16, f"{'ab' * 16}/panel-00000-000.npy"]
 
 
@@ -124,7 +124,7 @@ def test_tiles_bytes__are_those_of_the_files(tmp_path, seen, monkeypatch):
     monkeypatch.setattr(
         tiledisk, "_remove", lambda folder: sizes.extend(p.stat().st_size for p in folder.glob("*")) or remove(folder)
     )
-    mo.embed(FRAMES, checkpoint=tmp_path / "kept", **OPTIONS, preset="paper")
+    mo.embed(FRAMES, **embed_options(checkpoint=tmp_path / "kept", **OPTIONS), preset="paper")
     assert sum(sizes) == tiledisk.tiles_bytes(blocks(260, 100), 4)
 
 
@@ -137,13 +137,13 @@ def test_embed__tiles_that_do_not_fit_are_refused_before_anything_is_computed(tm
     place = tmp_path / "kept" if beside else scratch
     message = f"{needed} bytes are needed, {needed - 1} bytes are free in {place}. Make room there, .*home='recomputed'"
     with pytest.raises(ValueError, match=message):
-        mo.embed(FRAMES, checkpoint=place if beside else None, **OPTIONS, preset="paper")
+        mo.embed(FRAMES, **embed_options(checkpoint=place if beside else None, **OPTIONS), preset="paper")
     assert digest_of(tmp_path) == {"scratch": "folder"}
 
 
 def test_embed__tiles_that_just_fit_are_written(tmp_path, scratch, monkeypatch, undisturbed):
     monkeypatch.setattr(tiledisk.shutil, "disk_usage", damage.disk_of(tiledisk.tiles_bytes(blocks(260, 100), 4)))
-    assert_same_bits(mo.embed(FRAMES, **OPTIONS, preset="paper"), undisturbed)
+    assert_same_bits(mo.embed(FRAMES, **embed_options(**OPTIONS), preset="paper"), undisturbed)
 
 
 def test_embed__a_disk_that_does_not_tell_its_space_is_tried(monkeypatch, scratch, undisturbed):
@@ -151,7 +151,7 @@ def test_embed__a_disk_that_does_not_tell_its_space_is_tried(monkeypatch, scratc
         raise OSError(errno.ENOSYS, "not here")
 
     monkeypatch.setattr(tiledisk.shutil, "disk_usage", refuse)
-    assert_same_bits(mo.embed(FRAMES, **OPTIONS, preset="paper"), undisturbed)
+    assert_same_bits(mo.embed(FRAMES, **embed_options(**OPTIONS), preset="paper"), undisturbed)
 
 
 # --------------------------------------------------------------------------------- when they cannot be kept
@@ -174,7 +174,7 @@ def test_embed__tiles_that_cannot_be_written_cost_one_warning(tmp_path, monkeypa
         rf"embed: tiles could not be kept in .*kept/tiles/.*: {os.strerror(number)}\. They are made again in every"
     )
     with pytest.warns(UserWarning, match=message) as told:
-        found = mo.embed(FRAMES, checkpoint=tmp_path / "kept", **OPTIONS, preset="paper")
+        found = mo.embed(FRAMES, **embed_options(checkpoint=tmp_path / "kept", **OPTIONS), preset="paper")
     assert len(told) == 1
     assert_same_bits(found, undisturbed)
     assert {len(paths) for paths in seen} == {first}
@@ -187,7 +187,7 @@ def test_embed__files_that_the_system_cuts_short_cost_a_warning_each(tmp_path, u
         pytest.warns(UserWarning, match=r"tiles could not be kept in .*: File too large"),
         pytest.warns(UserWarning, match=r"pass 1 could not be kept: File too large"),
     ):
-        found = mo.embed(FRAMES, checkpoint=tmp_path / "kept", **OPTIONS, preset="paper")
+        found = mo.embed(FRAMES, **embed_options(checkpoint=tmp_path / "kept", **OPTIONS), preset="paper")
     assert_same_bits(found, undisturbed)
     assert digest_of(tmp_path / "kept").keys() == {"manifold-observer-passes"}
 
@@ -198,7 +198,7 @@ def test_embed__workers_that_do_not_see_the_folder_are_named(tmp_path, monkeypat
     with pytest.warns(
         UserWarning, match=r"a worker does not find the folder\. Give checkpoint= on a disk that all"
     ) as told:
-        found = mo.embed(FRAMES, checkpoint=tmp_path / "kept", **OPTIONS, preset="paper")
+        found = mo.embed(FRAMES, **embed_options(checkpoint=tmp_path / "kept", **OPTIONS), preset="paper")
     assert len(told) == 1
     assert_same_bits(found, undisturbed)
 
@@ -214,7 +214,10 @@ def test_embed__a_tile_that_is_damaged_between_passes_is_made_again(tmp_path, mo
                 harm(path)
 
     monkeypatch.setattr("manifold_observer.pipeline.engine.landmarks._WARM_LANDMARKS", 20)
-    whole = mo.embed(FRAMES, **OPTIONS, preset="paper")
+    whole = mo.embed(FRAMES, **embed_options(**OPTIONS), preset="paper")
     assert whole.attrs["passes"] > 1
-    assert_same_bits(mo.embed(FRAMES, checkpoint=tmp_path / "kept", progress=spoil, **OPTIONS, preset="paper"), whole)
+    assert_same_bits(
+        mo.embed(FRAMES, **embed_options(checkpoint=tmp_path / "kept", progress=spoil, **OPTIONS), preset="paper"),
+        whole,
+    )
     assert len(harmed) == 2

@@ -7,12 +7,13 @@ import xarray as xr
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.frames.recording import clock
 from manifold_observer.pipeline.frames.units import alike, in_units, power_of_ten, seconds_in
-from manifold_observer.pipeline.jobs.run import RunConfig, plan_run, run
+from manifold_observer.pipeline.jobs.config import RunConfig
+from manifold_observer.pipeline.jobs.run import plan_run, run
 from manifold_observer.pipeline.jobs.stream import continue_run
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 WALK = np.random.default_rng(0).normal(size=(160, 3)).cumsum(axis=0)
-CONFIG = RunConfig("identity", embed_options={"n_modes": 2, "window": 9})
+CONFIG = RunConfig(mo.FeatureConfig("identity"), embedding=mo.EmbedConfig(n_modes=2, window=9))
 
 
 def stored(path, values, units, channels=("a", "b", "c")):

@@ -11,8 +11,9 @@ import zarr
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.jobs import manifest
+from manifold_observer.pipeline.jobs.config import RunConfig
 from manifold_observer.pipeline.jobs.continuation import learnt_from
-from manifold_observer.pipeline.jobs.run import RunConfig, open_result, read_embedding, run
+from manifold_observer.pipeline.jobs.run import open_result, read_embedding, run
 from manifold_observer.pipeline.jobs.store import open_group
 from manifold_observer.pipeline.jobs.stream import continue_run
 
@@ -27,7 +28,11 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("made")
     for name, rows in {"a": WALK[:60], "b": WALK[60:75], "c": WALK[75:]}.items():
         np.save(folder / f"{name}.npy", rows)
-    run([folder / "a.npy"], folder / "a.zarr", RunConfig("identity", embed_options={"n_modes": 2}))
+    run(
+        [folder / "a.npy"],
+        folder / "a.zarr",
+        RunConfig(mo.FeatureConfig("identity"), embedding=mo.EmbedConfig(n_modes=2)),
+    )
     for end in (1, 2):
         continue_run(folder / "a.zarr", [folder / "b.npy", folder / "c.npy"][:end], folder / "more")
     return folder

@@ -17,11 +17,13 @@ import pytest
 import xarray as xr
 import zarr
 
+import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.jobs import placement, store, workfolder
 from manifold_observer.pipeline.jobs import run as job
+from manifold_observer.pipeline.jobs.config import RunConfig
 from manifold_observer.pipeline.jobs.placement import rename_new
 from manifold_observer.pipeline.jobs.progress import Stages
-from manifold_observer.pipeline.jobs.run import RunConfig, open_result, run
+from manifold_observer.pipeline.jobs.run import open_result, run
 from manifold_observer.pipeline.jobs.store import alone, check_space, passes_beside, start, write_group, writing
 from manifold_observer.pipeline.jobs.stream import continue_run
 from manifold_observer.pipeline.jobs.workfolder import holding, work_folders
@@ -29,7 +31,7 @@ from manifold_observer.pipeline.paper.demo import demonstrate
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
-IDENTITY = RunConfig("identity", embed_options={"n_modes": 1})
+IDENTITY = RunConfig(mo.FeatureConfig("identity"), embedding=mo.EmbedConfig(n_modes=1))
 VALUES = np.random.default_rng(0).normal(size=(60, 3)).cumsum(axis=0)
 
 

@@ -10,9 +10,11 @@ import xarray as xr
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.engine import exact as ways
 from manifold_observer.pipeline.jobs import run as job
+from manifold_observer.pipeline.jobs.config import RunConfig
 from manifold_observer.pipeline.jobs.progress import Stages
-from manifold_observer.pipeline.jobs.run import RunConfig, open_result, read_embedding, run
+from manifold_observer.pipeline.jobs.run import open_result, read_embedding, run
 from manifold_observer.pipeline.jobs.workfolder import work_folders
+from strategies import embed_options
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
@@ -43,15 +45,15 @@ def array(path, seed=0, n=80):
     return path
 
 
-SMALL = {"embed_options": {"n_modes": 2}}
+SMALL = {"embedding": mo.EmbedConfig(n_modes=2)}
 
 
 @pytest.mark.parametrize(
     ("make", "name", "config", "n_frames"),
     [
-        (sound, "a.wav", RunConfig("stft", {"frame": "20ms"}, **SMALL), 100),
-        (array, "a.npy", RunConfig("identity", **SMALL), 80),
-        (table, "a.csv", RunConfig("identity", **SMALL), 80),
+        (sound, "a.wav", RunConfig(mo.FeatureConfig("stft", frame="20ms"), **SMALL), 100),
+        (array, "a.npy", RunConfig(mo.FeatureConfig("identity"), **SMALL), 80),
+        (table, "a.csv", RunConfig(mo.FeatureConfig("identity"), **SMALL), 80),
     ],
 )
 def test_run__stores_groups_labels_and_settings(tmp_path, make, name, config, n_frames):
@@ -62,7 +64,7 @@ def test_run__stores_groups_labels_and_settings(tmp_path, make, name, config, n_
     assert set(tree.children) == {"frames", "embedding", "state"}
     assert tree.attrs["complete"] is True
     assert tree.attrs["sources"] == [str(recording)]
-    assert tree.attrs["features"] == config.features
+    assert tree.attrs["features"] == config.features.name
     assert tree.attrs["n_modes"] == 2
     assert tree["state/state"].sizes == {"frame": n_frames, "mode": 2}
     for variable in ("frames/frames", "embedding/eigenvalue", "embedding/coordinate", "state/state", "state/carry"):
@@ -79,10 +81,12 @@ def test_run__stores_groups_labels_and_settings(tmp_path, make, name, config, n_
 def test_run__is_the_functions_one_after_the_other(tmp_path):
     recording = sound(tmp_path / "a.wav")
     options = {"n_modes": 2, "form": "factor"}
-    config = RunConfig("stft", {"frame": 20}, embed_options=options, observe_options={"gamma": 0.5})
+    config = RunConfig(
+        mo.FeatureConfig("stft", frame=20), embedding=mo.EmbedConfig(**options), observer=mo.ObserverConfig(gamma=0.5)
+    )
     tree = run([recording], tmp_path / "out.zarr", config)
     frames = mo.stft(mo.open_recording(recording), frame=20)
-    embedding = mo.embed(frames, **options)
+    embedding = mo.embed(frames, **embed_options(**options))
     state = mo.observe(embedding, frames, 0.5)
     np.testing.assert_array_equal(tree["frames/frames"], frames)
     np.testing.assert_allclose(tree["embedding/coordinate"], embedding["coordinate"], atol=1e-9)
@@ -91,7 +95,7 @@ def test_run__is_the_functions_one_after_the_other(tmp_path):
 
 def test_run__two_recordings_are_two_segments(tmp_path):
     parts = [sound(tmp_path / f"{seed}.wav", seed=seed) for seed in (1, 2)]
-    tree = run(parts, tmp_path / "out.zarr", RunConfig("stft", {"frame": 20}, **SMALL))
+    tree = run(parts, tmp_path / "out.zarr", RunConfig(mo.FeatureConfig("stft", frame=20), **SMALL))
     segment = tree["frames/segment"].values
     assert segment.tolist() == [0] * 100 + [1] * 100
     steps = np.diff(tree["state/time"])
@@ -110,13 +114,13 @@ def test_run__histograms_of_several_recordings_share_their_bins(tmp_path):
     for k, top in enumerate((3, 5)):
         np.save(tmp_path / f"{k}.npy", np.random.default_rng(k).integers(0, top, (600, 2)))
         paths.append(tmp_path / f"{k}.npy")
-    tree = run(paths, tmp_path / "out.zarr", RunConfig("histogram", {"frame": 10}, **SMALL))
+    tree = run(paths, tmp_path / "out.zarr", RunConfig(mo.FeatureConfig("histogram", frame=10), **SMALL))
     assert tree["frames/frames"].attrs["edges"] == [0, 1, 2, 3, 4, 5]
     assert tree["frames/frames"].sizes == {"frame": 120, "feature": 10}
 
 
 def test_run__the_embedding_comes_back_with_its_frames(tmp_path):
-    run([array(tmp_path / "a.npy")], tmp_path / "out.zarr", RunConfig("identity", **SMALL))
+    run([array(tmp_path / "a.npy")], tmp_path / "out.zarr", RunConfig(mo.FeatureConfig("identity"), **SMALL))
     embedding = read_embedding(tmp_path / "out.zarr")
     np.testing.assert_array_equal(embedding["reference"], walk())
     stored = xr.open_datatree(tmp_path / "out.zarr")["embedding"]
@@ -126,12 +130,17 @@ def test_run__the_embedding_comes_back_with_its_frames(tmp_path):
 
 def test_run__reports_stages_and_seconds(tmp_path):
     stages = Stages()
-    run([array(tmp_path / "a.npy")], tmp_path / "out.zarr", RunConfig("identity", **SMALL), stages=stages)
+    run(
+        [array(tmp_path / "a.npy")],
+        tmp_path / "out.zarr",
+        RunConfig(mo.FeatureConfig("identity"), **SMALL),
+        stages=stages,
+    )
     assert list(stages.seconds) == ["features", "embed", "observe"]
 
 
 def test_run__overwrites_when_asked(tmp_path):
-    config = RunConfig("identity", **SMALL)
+    config = RunConfig(mo.FeatureConfig("identity"), **SMALL)
     run([array(tmp_path / "a.npy")], tmp_path / "out.zarr", config)
     other = array(tmp_path / "b.npy", seed=1, n=60)
     with pytest.raises(ValueError, match="exists already"):
@@ -150,51 +159,57 @@ def test_open_result__refuses_what_is_not_complete(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("features", "options", "message"),
+    ("make", "message"),
     [
-        ("waves", {}, "features must be one of histogram, stft, log_rms, identity; got 'waves'"),
-        ("identity", {"feature_options": {"frame": 60}}, "identity features have no frame"),
-        ("stft", {"feature_options": {"frame": 60, "bins": 3, "floor": None}}, "stft features have no bins"),
-        ("identity", {"observe_options": {"gamma": 1.0}}, "gamma must lie in"),
-        ("identity", {"embed_options": {"window": 1}}, "window must be at least 2"),
+        (lambda: mo.FeatureConfig("waves"), "features must be one of histogram, stft, log_rms, identity; got 'waves'"),
+        (lambda: mo.FeatureConfig("identity", frame=60), "identity features have no frame"),
+        (lambda: mo.FeatureConfig("stft", frame=60, bins=3, floor=None), "stft features have no bins"),
+        (lambda: mo.ObserverConfig(gamma=1.0), "gamma must lie in"),
+        (lambda: mo.EmbedConfig(window=1), "window must be at least 2"),
+        (lambda: mo.FeatureConfig("histogram", frame=60, outside="fold"), "outside must be one of 'raise', 'clip'"),
     ],
 )
-def test_run_config__refuses_before_anything_is_read(features, options, message):
+def test_run_config__refuses_before_anything_is_read(make, message):
     with pytest.raises(ValueError, match=message):
-        RunConfig(features, **options)
+        make()
 
 
-def test_run_config__flat_settings_are_those_that_were_given():
-    config = RunConfig("stft", {"frame": "23ms", "hop": None}, embed_options={"n_modes": 4})
-    assert config.flat() == {"features": "stft", "smooth": False, "frame": "23ms", "n_modes": 4}
+def test_run_config__flat_settings_are_all_that_have_a_value():
+    config = RunConfig(mo.FeatureConfig("stft", frame="23ms", hop=None), embedding=mo.EmbedConfig(n_modes=4))
+    flat = config.flat()
+    assert flat.items() >= {"features": "stft", "smooth": False, "frame": "23ms", "n_modes": 4, "gamma": 0.85}.items()
+    assert {"hop", "rank", "rates", "stft_window"}.isdisjoint(flat)
 
 
 def test_run_config__comes_back_from_a_stored_result(tmp_path):
     options = {"gamma": np.float64(0.1), "rates": np.array([0.1, 1 / 3])}
     config = RunConfig(
-        "histogram", {"frame": np.int64(5), "edges": np.linspace(-20, 20, 4)}, {}, {"n_modes": 2}, options
+        mo.FeatureConfig("histogram", frame=np.int64(5), edges=np.linspace(-20, 20, 4)),
+        embedding=mo.EmbedConfig(n_modes=2),
+        observer=mo.ObserverConfig(**options),
     )
     run([array(tmp_path / "a.npy", n=200)], tmp_path / "out.zarr", config)
     attrs = xr.open_datatree(tmp_path / "out.zarr").attrs
     found = RunConfig.from_json(attrs["settings"])
-    assert found.observe_options == {"gamma": 0.1, "rates": [0.1, 1 / 3]}
-    assert found.feature_options == {"frame": 5, "edges": np.linspace(-20, 20, 4).tolist()}
+    assert found == config
+    assert (found.observer.gamma, found.observer.rates) == (0.1, (0.1, 1 / 3))
+    assert found.features.options() == {"frame": 5, "edges": tuple(np.linspace(-20, 20, 4))}
     assert found.to_json() == config.to_json() == attrs["settings"]
     assert attrs["source_paths"] == [str((tmp_path / "a.npy").resolve())]
     assert (attrs["source_samples"], attrs["end_time"]) == ([200], 199.0)
     with pytest.raises(TypeError, match="settings must be numbers, text and lists of them"):
-        RunConfig("stft", {"frame": tmp_path}).to_json()
+        RunConfig(mo.FeatureConfig("stft", frame=tmp_path)).to_json()
 
 
 def test_run__features_need_a_frame_length(tmp_path):
     with pytest.raises(ValueError, match="stft features need a frame length; got none"):
-        run([array(tmp_path / "a.npy")], tmp_path / "out.zarr", RunConfig("stft"))
+        run([array(tmp_path / "a.npy")], tmp_path / "out.zarr", RunConfig(mo.FeatureConfig("stft")))
     assert not (tmp_path / "out.zarr").exists()
 
 
 def test_run__smooths_and_keeps_the_calibration_that_a_later_observer_needs(tmp_path):
     recording = array(tmp_path / "a.npy", n=2000)
-    config = RunConfig("identity", observe_options={"gain": "kalman"}, smooth=True, **SMALL)
+    config = RunConfig(mo.FeatureConfig("identity"), observer=mo.ObserverConfig(gain="kalman"), smooth=True, **SMALL)
     assert config.calibrated
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a walk remembers longer than this recording
@@ -222,7 +237,10 @@ def test_run__smooths_and_keeps_the_calibration_that_a_later_observer_needs(tmp_
     ],
 )
 def test_config__calibrates_only_for_filters_that_ask(options, smoothed, expected):
-    assert RunConfig("identity", observe_options=options, smooth=smoothed).calibrated is expected
+    assert (
+        RunConfig(mo.FeatureConfig("identity"), observer=mo.ObserverConfig(**options), smooth=smoothed).calibrated
+        is expected
+    )
 
 
 @pytest.mark.parametrize("error", [RuntimeError("scheduler gone"), OSError(28, "disk full"), KeyboardInterrupt()])
@@ -231,7 +249,7 @@ def test_run__passes_outlive_every_failure_and_are_used(tmp_path, monkeypatch, e
     source, out, config = (
         array(tmp_path / "a.npy", n=300),
         tmp_path / "out.zarr",
-        RunConfig("identity", {}, {}, options),
+        RunConfig(mo.FeatureConfig("identity"), embedding=mo.EmbedConfig(**options)),
     )
     expected, products, made = run([source], tmp_path / "b.zarr", config).load(), [], ways.recomputed_product
 

@@ -13,6 +13,7 @@ import pytest
 import xarray as xr
 import zarr
 
+import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.jobs import store
 from manifold_observer.pipeline.jobs.run import open_result
 from manifold_observer.pipeline.jobs.store import open_group, start, write_group, writing
@@ -198,6 +199,7 @@ KILLED = textwrap.dedent(
     import os, signal, sys
     from pathlib import Path
     import dask, dask.array as da, numpy as np, xarray as xr
+    import manifold_observer.pipeline as mo
     from manifold_observer.pipeline.jobs import run as job
 
     def die(block, block_info=None):
@@ -212,13 +214,14 @@ KILLED = textwrap.dedent(
     job.observe = observe
     job.write_group.__globals__["_CHUNK_NUMBERS"] = 10
     with dask.config.set(scheduler="synchronous"):
-        job.run([Path(sys.argv[1])], Path(sys.argv[2]), job.RunConfig("identity", embed_options={"n_modes": 1}))
+        config = mo.RunConfig(mo.FeatureConfig("identity"), embedding=mo.EmbedConfig(n_modes=1))
+        job.run([Path(sys.argv[1])], Path(sys.argv[2]), config)
     """
 )
 
 
 def test_writing__a_run_killed_in_mid_write_leaves_nothing_that_reads_as_finished(tmp_path):
-    from manifold_observer.pipeline.jobs.run import RunConfig, run  # noqa: PLC0415
+    from manifold_observer.pipeline.jobs.run import run  # noqa: PLC0415
 
     recording, out = tmp_path / "walk.npy", tmp_path / "out.zarr"
     np.save(recording, VALUES.cumsum(axis=0))
@@ -234,7 +237,7 @@ def test_writing__a_run_killed_in_mid_write_leaves_nothing_that_reads_as_finishe
     with pytest.raises(ValueError, match="was not finished"):
         open_result(unfinished)
 
-    run([recording], out, RunConfig("identity", embed_options={"n_modes": 1}))
+    run([recording], out, mo.RunConfig(mo.FeatureConfig("identity"), embedding=mo.EmbedConfig(n_modes=1)))
     assert everything(tmp_path) == ["out.zarr", "walk.npy"]
     assert np.isfinite(open_result(out)["state/state"]).all()
 

@@ -23,7 +23,8 @@ import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.frames import features as feature_graphs
 from manifold_observer.pipeline.graph.ending import Ending, unheard
 from manifold_observer.pipeline.jobs import stream
-from manifold_observer.pipeline.jobs.run import RunConfig, read_embedding, run
+from manifold_observer.pipeline.jobs.config import RunConfig
+from manifold_observer.pipeline.jobs.run import read_embedding, run
 from manifold_observer.pipeline.jobs.store import alone, start, writing
 from manifold_observer.pipeline.jobs.stream import continue_run, follow
 from manifold_observer.pipeline.jobs.workfolder import is_work_folder
@@ -86,7 +87,9 @@ WRITERS = {"npy": write_npy, "wav": write_wav}
 
 def learn(folder, kind, write=write_npy, values=ALL[:LEARNT], **observe):
     features, options = KINDS[kind]
-    config = RunConfig(features, options, embed_options=EMBED, observe_options=observe)
+    config = RunConfig(
+        mo.FeatureConfig(features, **options), embedding=mo.EmbedConfig(**EMBED), observer=mo.ObserverConfig(**observe)
+    )
     run([write(folder, "source", values)], folder / "learnt.zarr", config)
     return folder / "learnt.zarr"
 
@@ -209,7 +212,7 @@ def test_continue__a_part_is_an_ordinary_result_with_labels(learnt, tmp_path):
     assert tree.attrs["sources"] == [str(new)]
     assert tree.attrs["extends"] == str(result)
     assert (tree.attrs["n_frames"], tree.attrs["next_sample"]) == (21, 210)
-    assert RunConfig.from_json(tree.attrs["settings"]).features == "stft"
+    assert RunConfig.from_json(tree.attrs["settings"]).features.name == "stft"
     before = xr.open_datatree(result)
     for name in ("channel", "frequency"):
         xr.testing.assert_identical(tree[f"frames/{name}"].variable, before[f"frames/{name}"].variable)
@@ -297,7 +300,7 @@ def clocked(tmp_path_factory, in_this_thread):
         if (frame, hop) not in made:
             folder = tmp_path_factory.mktemp("clocked")
             source = write_csv(folder, "learnt", ALL[:300], np.arange(300) * 0.001)
-            config = RunConfig("log_rms", {"frame": frame, "hop": hop}, embed_options=EMBED)
+            config = RunConfig(mo.FeatureConfig("log_rms", frame=frame, hop=hop), embedding=mo.EmbedConfig(**EMBED))
             run([source], folder / "learnt.zarr", config)
             made[frame, hop] = folder / "learnt.zarr"
         return made[frame, hop]
@@ -348,7 +351,7 @@ def test_continue__date_times_go_on_to_the_bit(tmp_path):
         return write_csv(tmp_path, name, samples(900)[a:b], moments[a:b])
 
     result = tmp_path / "learnt.zarr"
-    run([write("learnt", 0, 400)], result, RunConfig("identity", embed_options=EMBED))
+    run([write("learnt", 0, 400)], result, RunConfig(mo.FeatureConfig("identity"), embedding=mo.EmbedConfig(**EMBED)))
     pieces = [write(f"{a}", a, b) for a, b in [(400, 401), (401, 650), (650, 777), (777, 900)]]
     for k in (1, 2, 4):
         continue_run(result, pieces[:k], tmp_path / "out")
@@ -388,7 +391,7 @@ def test_continue__a_few_samples_between_gaps_tell_no_rate(clocked, tmp_path):
 def test_continue__after_several_recordings(tmp_path):
     sources = [write_npy(tmp_path, f"s{k}", samples(300, seed=k)) for k in (1, 2)]
     result = tmp_path / "learnt.zarr"
-    run(sources, result, RunConfig("stft", {"frame": 10}, embed_options=EMBED))
+    run(sources, result, RunConfig(mo.FeatureConfig("stft", frame=10), embedding=mo.EmbedConfig(**EMBED)))
     new = write_npy(tmp_path, "new", ALL[LEARNT:])
     continue_run(result, [new], tmp_path / "out")
     found = assert_same(tmp_path / "out", one_run(result, new), segment=1, times=False)
@@ -412,7 +415,7 @@ def test_continue__the_recording_of_the_result_may_have_grown(tmp_path, kind):
     features, options = KINDS[kind]
     if features == "histogram":
         options = {"frame": 10, "edges": np.linspace(-1, 1, 6)}
-    run([recording], result, RunConfig(features, options, embed_options=EMBED))
+    run([recording], result, RunConfig(mo.FeatureConfig(features, **options), embedding=mo.EmbedConfig(**EMBED)))
     first = xr.open_datatree(result)["frames"].sizes["frame"]
     assert continue_run(result, [recording], tmp_path / "out").added == 0
     assert not (tmp_path / "out").exists()
@@ -429,7 +432,7 @@ def test_continue__a_grown_recording_with_a_clock(tmp_path, at, pause):
     times = np.arange(700) * 0.5 + pause * (np.arange(700) >= at)
     recording, result = tmp_path / "r.zarr", tmp_path / "result.zarr"
     write_zarr(tmp_path, "r", ALL[:503], time=times[:503])
-    run([recording], result, RunConfig("stft", {"frame": 12, "hop": 5}, embed_options=EMBED))
+    run([recording], result, RunConfig(mo.FeatureConfig("stft", frame=12, hop=5), embedding=mo.EmbedConfig(**EMBED)))
     first = xr.open_datatree(result)["frames"].sizes["frame"]
     for a, b in [(503, 506), (506, 700)]:
         grow(recording, ALL[a:b], time=times[a:b])
@@ -688,7 +691,7 @@ def arriving(*actions):
 
 def test_follow__a_growing_recording(tmp_path):
     recording, result = write_zarr(tmp_path, "recording", ALL[:503]), tmp_path / "result.zarr"
-    run([recording], result, RunConfig("stft", {"frame": 10}, embed_options=EMBED))
+    run([recording], result, RunConfig(mo.FeatureConfig("stft", frame=10), embedding=mo.EmbedConfig(**EMBED)))
     cuts = [503, 506, 530, 531, 700, len(ALL)]
     waits = arriving(*(lambda a=a, b=b: grow(recording, ALL[a:b]) for a, b in itertools.pairwise(cuts)))
     steps = list(follow(result, [recording], tmp_path / "out", wait=waits))

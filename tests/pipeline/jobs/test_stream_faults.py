@@ -4,13 +4,18 @@ import numpy as np
 import pytest
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline.jobs.run import RunConfig, run
+from manifold_observer.pipeline.jobs.config import RunConfig
+from manifold_observer.pipeline.jobs.run import run
 from manifold_observer.pipeline.jobs.stream import continue_run, follow
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 WALK = np.round(np.random.default_rng(0).normal(size=(240, 2)).cumsum(axis=0), 4)
 LEARNT = 120
-CONFIG = RunConfig("identity", {}, {"sampling_rate": 10.0}, {"n_modes": 2, "window": 9})
+CONFIG = RunConfig(
+    mo.FeatureConfig("identity"),
+    opening=mo.OpenConfig(sampling_rate=10.0),
+    embedding=mo.EmbedConfig(n_modes=2, window=9),
+)
 
 
 def rows(values, cells=str):
@@ -119,7 +124,11 @@ def test_follow__holes_give_the_same_wherever_the_calls_are_cut(learnt, tmp_path
 
 
 def test_follow__frames_of_several_samples_do_not_straddle_what_is_missing(tmp_path):
-    config = RunConfig("log_rms", {"frame": 5, "hop": 2}, {"sampling_rate": 10.0}, {"n_modes": 2, "window": 9})
+    config = RunConfig(
+        mo.FeatureConfig("log_rms", frame=5, hop=2),
+        opening=mo.OpenConfig(sampling_rate=10.0),
+        embedding=mo.EmbedConfig(n_modes=2, window=9),
+    )
     run([table(tmp_path / "a.csv", WALK[:LEARNT])], tmp_path / "out.zarr", config)
     values = WALK[LEARNT:].copy()
     values[33, 1] = np.inf

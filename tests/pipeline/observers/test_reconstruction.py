@@ -65,7 +65,7 @@ def test_innovations__a_recording_that_changes_is_due_for_a_refit_and_one_that_g
     hidden = np.sin(np.arange(1200) / 15)[:, None] * rng.normal(size=(1, 4))
     values = hidden + 0.2 * rng.normal(size=hidden.shape)
     frames = xr.DataArray(values, dims=("frame", "feature"))
-    embedding = mo.embed(frames[:600], n_modes=2, method="exact", preset="paper")
+    embedding = mo.embed(frames[:600], n_modes=2, engine=mo.Engine(method="exact"), preset="paper")
     for options in ({"gain": "unit"}, {"gain": "kalman"}):
         same = mo.innovations(embedding, frames[600:], mo.observe(embedding, frames[600:], **options))
         assert not same["refit_due"][100:].any()

@@ -1,0 +1,61 @@
+"""The option ``--config``: defaults from a TOML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+def config_file(command: click.Command) -> click.Command:
+    """Give a command the option ``--config``, a file with defaults of all its others."""
+    command.params.append(
+        click.Option(
+            ["--config"],
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            callback=_load,
+            is_eager=True,
+            expose_value=False,
+            help="TOML file with any of these options; the command line takes precedence.",
+        )
+    )
+    return command
+
+
+def _load(context: click.Context, _: click.Parameter, path: Path | None) -> None:
+    """Take defaults from a TOML file."""
+    if path is None:
+        return
+    known = {
+        spelling.removeprefix("--"): parameter.name
+        for parameter in context.command.params
+        if parameter.expose_value and isinstance(parameter, click.Option)
+        for spelling in parameter.opts
+    }
+    given = {name.replace("_", "-"): value for name, value in _read(path).items()}
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise click.BadParameter(f"{path} has unknown settings: {', '.join(unknown)}.")
+    texts = {known[name]: _as_text(value) for name, value in given.items()}
+    context.default_map = {**(context.default_map or {}), **texts}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The settings in a file."""
+    import tomllib  # noqa: PLC0415 - for those who ask for it
+
+    from ..files.ordinary import check_ordinary  # noqa: PLC0415
+
+    try:
+        check_ordinary(path, "--config")
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise click.BadParameter(f"{path} is not valid TOML: {error}.") from None
+
+
+def _as_text(value: Any) -> Any:
+    """A value as it would stand on the command line: 2.5 is then no number of modes, either."""
+    if isinstance(value, bool):
+        return value
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,105 @@
+"""The command ``continue``: a stored result over new recordings."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .computing import session
+from .reading import FrameLength, Seconds, Whole
+
+if TYPE_CHECKING:
+    from ..jobs.stream import Step
+
+
+@click.command("continue")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RESULT NEW... OUT")
+@click.option("--follow", is_flag=True, help="Keep looking for new data until Ctrl-C, or for --idle seconds.")
+@click.option("--interval", type=Seconds(), default=1.0, show_default=True, help="Seconds between two looks.")
+@click.option("--idle", type=Seconds(), help="Stop after so many seconds without a new whole frame; never by default.")
+@click.option(
+    "--hold-back",
+    type=FrameLength(),
+    default=0,
+    show_default=True,
+    help="Newest samples (or duration) to leave for a later call: as many as the writer adds at once, if it enlarges a "
+    "Zarr array before it fills it.",
+)
+@click.option("--clip", is_flag=True, help="Count samples outside the histogram's edges in the end bins.")
+@click.option(
+    "--cluster", default="none", show_default=True, metavar="none|local|ADDRESS", help="Where to compute; none: here."
+)
+@click.option("--workers", type=Whole(1), help="Processes of --cluster local; one per core by default.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per part, each on a line.")
+def continue_command(
+    paths: tuple[Path, ...], follow: bool, cluster: str, workers: int | None, as_json: bool, **options: Any
+) -> None:
+    """Continue a result with new recordings.
+
+    Takes up RESULT with the recordings NEW... where the last call stopped, and adds a part to the folder OUT. NEW...
+    are consecutive files of one recording. Name all of them in every call, the oldest first; a quoted pattern such as
+    'new/*.wav' also covers files yet to come. Frames may span two files. If NEW is the recording that RESULT was made
+    from and it has grown, only its new samples are used.
+    """
+    from ..jobs.stream import continue_run  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+
+    if len(paths) < 3:
+        raise click.UsageError("Name the result, at least one new recording, and the output last.")
+    if workers is not None and cluster != "local":
+        raise click.UsageError("--workers goes with --cluster local.")
+    result, new, out = paths[0], paths[1:-1], paths[-1]
+    if follow:
+        _follow(result, new, out, cluster, workers, as_json, options)
+        return
+    own = {name: options[name] for name in ("hold_back", "clip")}
+    with session(cluster, workers) as stages:
+        step = continue_run(result, new, out, stages=stages, **own)
+    _tell(step, as_json, stages.seconds["total"])
+
+
+def renamed(command: click.Command, old: str) -> click.Command:
+    """The same command under its old name: it warns, and is not listed."""
+
+    def callback(**options: Any) -> None:
+        new = command.name
+        click.echo(f"Warning: {old} is now called {new}; the old name will be removed in the next version.", err=True)
+        if command.callback is not None:
+            command.callback(**options)
+
+    return click.Command(old, params=command.params, callback=callback, help=f"Now {command.name}.", hidden=True)
+
+
+def _follow(
+    result: Path, new: Sequence[Path], out: Path, cluster: str, workers: int | None, as_json: bool, options: Any
+) -> None:
+    """Print every part as it is written, until an interrupt, SIGTERM, or the end of patience."""
+    from ..graph.ending import Ending  # noqa: PLC0415
+    from ..jobs.stream import follow  # noqa: PLC0415
+
+    def notice(sentence: str) -> None:
+        click.echo(sentence, err=True)
+
+    with ExitStack() as stack:
+        stack.enter_context(session(cluster, workers, bar=False))
+        ending = stack.enter_context(Ending())
+        before = time.perf_counter()
+        for step in follow(result, new, out, wait=ending.wait, notice=notice, **options):
+            _tell(step, as_json, round(time.perf_counter() - before, 3))
+            before = time.perf_counter()
+
+
+def _tell(step: Step, as_json: bool, seconds: float) -> None:
+    """Say what a call added."""
+    part = None if step.part is None else str(step.part)
+    if as_json:
+        click.echo(json.dumps({"part": part, "added": step.added, "total": step.total, "seconds": seconds}))
+    elif part is None:
+        click.echo(f"no new whole frame; {step.total} frames in all")
+    else:
+        click.echo(f"{step.added} frames added, {step.total} in all, written to {part}")

@@ -1,0 +1,73 @@
+"""The command ``demo``: simulate with known truth, run, and score."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..paper.settings import SIMULATIONS
+from .computing import session, writing
+from .options import Sectioned, settings_of, taken
+
+
+@click.group("demo")
+def demo_group() -> None:
+    """Simulate, run, and score against the truth."""
+
+
+def _command(name: str, kind: type[Any]) -> click.Command:
+    """The command of one demonstration."""
+
+    def callback(
+        out: Path | None,
+        cluster: str,
+        workers: int | None,
+        memory: int | None,
+        overwrite: bool,
+        as_json: bool,
+        **options: Any,
+    ) -> None:
+        from ..paper.demo import demonstrate  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+
+        simulation = asdict(taken(kind, options))
+        where = "none" if cluster == "auto" else cluster  # a few thousand frames
+        with session(where, workers, memory) as stages:
+            result = demonstrate(name, out, simulation, stages, overwrite=overwrite)
+        click.echo(json.dumps(result) if as_json else _text(result, out))
+
+    command = Sectioned(name, callback=callback, help=_description(kind))
+    command.params.append(click.Argument(["out"], required=False, type=click.Path(path_type=Path)))
+    return settings_of(kind)(writing(command))
+
+
+def _description(kind: type[Any]) -> str:
+    """What is simulated, as the documentation of its settings has it."""
+    text = (kind.__doc__ or "").partition(": ")[2]
+    return text[:1].upper() + text[1:]
+
+
+def _text(result: dict[str, Any], out: Path | None) -> str:
+    """Scores as a table."""
+    components = result["components"]
+    accuracies = [name for name in next(iter(result["scores"].values())) if name.endswith("_accuracy")]
+    lines = [f"{result['n_frames']} frames; correlation with the truth (held-out blocks in brackets)", ""]
+    lines.append(f"{'':<20}" + "".join(f"{name.replace('_', ' '):>22}" for name in components + accuracies))
+    for estimate, row in result["scores"].items():
+        pairs = zip(row["correlation"], row["correlation_held_out"], strict=True)
+        cells = [f"{inside:.3f} ({outside:.3f})" for inside, outside in pairs]
+        cells += [f"{row[name]:.3f}" for name in accuracies]
+        lines.append(f"{estimate.replace('_', ' '):<20}" + "".join(f"{cell:>22}" for cell in cells))
+    if "generator_rates" in result:
+        lines += ["", f"rates of the hidden diffusion {result['generator_rates']} 1/s; the truth is 1, 2, 3, 4"]
+    lines += ["", "seconds: " + ", ".join(f"{name} {value:.1f}" for name, value in result["seconds"].items())]
+    if out is not None:
+        lines.append(f"written to {out}; open it with xr.open_datatree({str(out)!r})")
+    return "\n".join(lines)
+
+
+for _name, _kind in SIMULATIONS.items():
+    demo_group.add_command(_command(_name, _kind))

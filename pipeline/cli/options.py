@@ -1,0 +1,153 @@
+"""Options of the command line, made from the fields of the dataclasses that hold settings.
+
+A field's annotation says how its text is read, its default is the option's, and the string below it is the help.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, Field, fields, is_dataclass
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import click
+
+from ..frames.settings import option_name, parts_of
+from .reading import FrameLength, Named, Row, Whole
+
+Config = TypeVar("Config")
+
+
+class Setting(click.Option):
+    """An option that is a field of a dataclass; ``section`` heads it in the help."""
+
+    section: str
+
+
+class Sectioned(click.Command):
+    """A command whose help lists its settings under what they are about."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options of the command itself, then the settings, section by section."""
+        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
+            if record is not None:
+                sections.setdefault(getattr(parameter, "section", "Options"), []).append(record)
+        for section, records in sections.items():
+            if records:
+                with formatter.section(section):
+                    formatter.write_dl(records)
+
+
+def settings_of(*kinds: type[Any]) -> Callable[[click.Command], click.Command]:
+    """Decorator: give a command an option for every field of dataclasses, and of those that they hold.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Walk:
+    ...     steps: int = 10
+    >>> @settings_of(Walk)
+    ... @click.command("walk")
+    ... def walk(**options):
+    ...     return options
+    >>> walk.main(["--steps", "3"], standalone_mode=False)
+    {'steps': 3}
+    """
+
+    def decorate(command: click.Command) -> click.Command:
+        command.params += [_option(own, section, text) for kind in kinds for own, section, text in _settings(kind)]
+        return command
+
+    return decorate
+
+
+def taken(kind: type[Config], values: dict[str, Any]) -> Config:
+    """Take the settings of a dataclass out of the values of all options.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Walk:
+    ...     steps: int = 10
+    >>> values = {"steps": 3, "json": True}
+    >>> taken(Walk, values), values
+    (Walk(steps=3), {'json': True})
+    """
+    own: dict[str, Any] = {}
+    for member in fields(kind):  # type: ignore[arg-type]
+        nested = _nested(member)
+        own[member.name] = taken(nested, values) if nested else values.pop(option_name(member))
+    return kind(**own)
+
+
+def documented(kind: type[Any]) -> dict[str, str]:
+    """The string below each field of a class, on one line; nothing where the source is not installed."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
+    except (OSError, TypeError):
+        return {}
+    body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
+    texts = {}
+    for member, below in pairwise(body):
+        if isinstance(member, ast.AnnAssign) and isinstance(member.target, ast.Name) and isinstance(below, ast.Expr):
+            texts[member.target.id] = " ".join(str(ast.literal_eval(below.value)).split())
+    return texts
+
+
+def _settings(kind: type[Any]) -> Iterator[tuple[Field[Any], str, str]]:
+    """Fields of a dataclass and of those that it holds, its own before inherited ones, with their section and help."""
+    for defined in [base for base in kind.__mro__ if is_dataclass(base)]:
+        texts = documented(defined)
+        section = (inspect.getdoc(defined) or "").partition("\n")[0].partition(":")[0].rstrip(".")
+        for member in fields(defined):
+            nested = _nested(member)
+            if nested:
+                yield from _settings(nested)
+            elif member.name in texts:  # an inherited one comes with the class that documents it
+                yield member, section, texts[member.name]
+
+
+def _nested(member: Field[Any]) -> type[Any] | None:
+    """The dataclass that a field holds, if it does."""
+    made = member.default_factory
+    return made if made is not MISSING and isinstance(made, type) and is_dataclass(made) else None
+
+
+def _option(member: Field[Any], section: str, text: str) -> Setting:
+    """One field as an option."""
+    spelled = str(member.metadata.get("option", "")) or f"--{member.name.replace('_', '-')}"
+    flag = parts_of(member) == {"bool"}
+    how: dict[str, Any] = {"is_flag": True} if flag else {}
+    if not flag and "/" not in spelled:
+        reader = _reader(member)
+        metavar = member.metadata.get("metavar") or getattr(reader, "metavar", None)
+        how = {"type": reader, "show_default": member.default is not None, "metavar": metavar}
+    option = Setting([*spelled.split(), option_name(member)], default=member.default, help=text, **how)
+    option.section = section
+    return option
+
+
+def _reader(member: Field[Any]) -> click.ParamType[Any]:
+    """How the text of an option is read, by the annotation of its field."""
+    parts, choices = parts_of(member) - {"None"}, member.metadata.get("choices", ())
+    if "Sequence" in parts:
+        return Row(choices)
+    if {"float", "str"} <= parts and choices:
+        return Named(choices)
+    if {"int", "str"} <= parts:
+        return FrameLength()
+    if "str" in parts:
+        return click.Choice(choices) if choices else click.STRING
+    if parts == {"int"}:
+        least = member.metadata.get("least")
+        return click.INT if least is None else Whole(least)
+    if parts == {"float"}:
+        return click.FLOAT
+    raise TypeError(f"options: no option can be made of {member.name}, a {member.type}. Annotate it with plain types.")

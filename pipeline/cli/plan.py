@@ -1,0 +1,37 @@
+"""The command ``plan``: what a run will cost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..engine.config import EmbedConfig
+from ..jobs.config import FeatureConfig, OpenConfig, RunConfig
+from .computing import computing, paying, session
+from .config_file import config_file
+from .options import Sectioned, settings_of, taken
+
+
+@settings_of(FeatureConfig, OpenConfig, EmbedConfig)
+@config_file
+@computing
+@click.command("plan", cls=Sectioned)
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORDING...")
+def plan_command(
+    paths: tuple[Path, ...], cluster: str, workers: int | None, memory: int | None, as_json: bool, **options: Any
+) -> None:
+    """Predict method, memory and time of a run.
+
+    The options are those of run. A few frames are timed on the cluster; nothing is written.
+    """
+    from ..jobs.run import count_frames, plan_run  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+
+    config = RunConfig(taken(FeatureConfig, options), taken(OpenConfig, options), taken(EmbedConfig, options))
+    if cluster == "auto":
+        cluster = paying(count_frames(paths, config))
+    with session(cluster, workers, memory):
+        found = plan_run(paths, config)
+    click.echo(json.dumps(found.as_dict()) if as_json else str(found))

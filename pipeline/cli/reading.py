@@ -1,0 +1,92 @@
+"""How the text of options is read: names, numbers, lengths of frames, bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    _Type = click.ParamType[Any]
+else:
+    _Type = click.ParamType  # older versions of click do not say of what
+
+
+class Whole(click.IntRange):
+    """A whole number, at least so large."""
+
+    name = "integer"
+
+
+class Named(_Type):
+    """A name, or a number."""
+
+    def __init__(self, choices: Sequence[str]) -> None:
+        self.choices = choices
+        self.name = self.metavar = "|".join([*choices, "NUMBER"])
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | float:
+        """Read a number where it is one."""
+        if value in self.choices or isinstance(value, float):
+            return value
+        try:
+            return float(value)
+        except ValueError:
+            self.fail(f"{value!r} must be {', '.join(self.choices)}, or a number", param, ctx)
+
+
+class Row(_Type):
+    """Numbers, with commas between; or a name."""
+
+    def __init__(self, choices: Sequence[str]) -> None:
+        self.choices = choices
+        self.name = self.metavar = "|".join([*choices, "NUMBER,..."])
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | tuple[float, ...]:
+        """Read numbers where they are numbers."""
+        if value in self.choices or isinstance(value, tuple):
+            return value
+        try:
+            return tuple(float(number) for number in str(value).split(","))
+        except ValueError:
+            names = ", ".join(self.choices) + ", or " if self.choices else ""
+            self.fail(f"{value!r} must be {names}numbers with commas between", param, ctx)
+
+
+class FrameLength(_Type):
+    """Whole samples, or a duration with unit."""
+
+    name = "SAMPLES|DURATION"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | int:
+        """Read a whole number where it is one."""
+        text = str(value)
+        return int(text) if text.isdigit() else text
+
+
+class Seconds(click.FloatRange):
+    """Seconds, at least 0."""
+
+    name = "SECONDS"
+
+    def __init__(self) -> None:
+        super().__init__(min=0)
+
+
+class ByteCount(_Type):
+    """A number of bytes, with a unit or without."""
+
+    name = "BYTES"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read a number and its unit."""
+        from dask.utils import parse_bytes  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+
+        try:
+            count = int(parse_bytes(value))
+        except ValueError:
+            count = 0
+        if count < 1:
+            self.fail(f"{value!r} must be a number of bytes, such as 4GiB or 500MB", param, ctx)
+        return count

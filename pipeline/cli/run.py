@@ -1,0 +1,66 @@
+"""The command ``run``: the main job over recordings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..jobs.config import RunConfig
+from .computing import paying, session, writing
+from .config_file import config_file
+from .options import Sectioned, settings_of, taken
+
+
+@settings_of(RunConfig)
+@config_file
+@writing
+@click.command("run", cls=Sectioned)
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORDING... OUT")
+def run_command(
+    paths: tuple[Path, ...],
+    cluster: str,
+    workers: int | None,
+    memory: int | None,
+    overwrite: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Estimate the hidden state of recordings.
+
+    Several RECORDING... become segments of one, with gaps between them. OUT is a Zarr folder with the groups /frames,
+    /embedding and /state, and /smoothed with --smooth. After a kill, the same command resumes from the last pass.
+    """
+    from ..jobs.run import check, count_frames, run  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+
+    if len(paths) < 2:
+        raise click.UsageError("Name at least one recording, and the output last.")
+    config = taken(RunConfig, options)
+    check(paths[:-1], paths[-1], config, overwrite=overwrite)
+    if cluster == "auto":
+        cluster = paying(count_frames(paths[:-1], config))
+    with session(cluster, workers, memory) as stages:
+        tree = run(paths[:-1], paths[-1], config, overwrite=overwrite, stages=stages)
+    embedding = tree["embedding"].to_dataset()
+    summary = {
+        "out": str(paths[-1]),
+        "n_frames": tree["frames"].sizes["frame"],
+        "n_modes": tree["state"].sizes["mode"],
+        "eigenvalues": [round(float(mu), 6) for mu in embedding["eigenvalue"].values],
+        "residuals": [float(residual) for residual in embedding["residual"].values],
+        "seconds": stages.seconds,
+        "settings": config.flat(),
+    }
+    click.echo(json.dumps(summary) if as_json else _text(summary))
+
+
+def _text(summary: dict[str, Any]) -> str:
+    """What a run says to a person."""
+    mu = ", ".join(f"{value:.4f}" for value in summary["eigenvalues"])
+    return (
+        f"{summary['n_frames']} frames, {summary['n_modes']} modes, eigenvalues {mu}\n"
+        f"largest residual {max(summary['residuals']):.1e}, {summary['seconds']['total']:.1f} s\n"
+        f"written to {summary['out']}; open it with xr.open_datatree({summary['out']!r})"
+    )

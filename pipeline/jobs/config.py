@@ -1,0 +1,179 @@
+"""Options of a run: how recordings are opened, what describes a frame, how frames are embedded and observed."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..engine.config import EmbedConfig
+from ..frames.settings import check_settings, flat, plain_numbers, setting
+from ..observers.config import ObserverConfig
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class OpenConfig:
+    """How recordings are opened: the options of :func:`open_recording`.
+
+    Examples
+    --------
+    >>> OpenConfig(sampling_rate=8000).options()
+    {'sampling_rate': 8000}
+    """
+
+    sampling_rate: float | None = None
+    """Samples per second, for files that do not say."""
+    variable: str | None = None
+    """Variable of the file that is the recording."""
+    channels_first: bool | None = setting(None, option="--channels-first/--channels-last")
+    """Whether .npy files are (channel, time); files that look like it are refused by default."""
+    decimal: str | None = None
+    """Decimal mark of CSV tables; found from the table by default."""
+    thousands: str | None = None
+    """Mark that groups digits by three in CSV tables; none by default."""
+    engine: str | None = None
+    """xarray engine, for files of other formats."""
+
+    def options(self) -> dict[str, Any]:
+        """Options of :func:`open_recording` that are given."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class FeatureConfig:
+    """What describes a frame: the name of the features and their options.
+
+    Examples
+    --------
+    >>> FeatureConfig("stft", frame="23ms").options()
+    {'frame': '23ms'}
+    """
+
+    name: str = setting("stft", choices=("histogram", "stft", "log_rms", "identity"), option="--features")
+    """What describes a frame."""
+    frame: int | float | str | None = setting(None, metavar="SAMPLES|DURATION")
+    """Length of a frame, such as 60 or 23ms."""
+    hop: int | float | str | None = setting(None, metavar="SAMPLES|DURATION")
+    """From the start of one frame to the next; the length of a frame by default."""
+    bins: int | None = setting(None, least=1)
+    """Number of equal histogram bins; one per count by default."""
+    edges: Sequence[float] | NDArray[np.float64] | None = None
+    """Edges of the histogram bins, instead of their number."""
+    outside: str | None = setting(None, choices=("raise", "clip"))
+    """Samples outside the edges are refused (raise, the default), or counted in the end bins (clip)."""
+    floor: float | None = None
+    """Smallest level for log_rms."""
+    window: str | None = setting(None, option="--stft-window")
+    """Window function for stft; hann by default."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work, before anything is read."""
+        from ..frames.features import FEATURES  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+
+        if self.name not in FEATURES:
+            raise ValueError(f"run: features must be one of {', '.join(FEATURES)}; got {self.name!r}.")
+        known = inspect.signature(FEATURES[self.name]).parameters
+        unknown = [name for name in self.options() if name not in known]
+        if unknown:
+            raise ValueError(f"run: {self.name} features have no {', '.join(unknown)}. Leave it out.")
+        check_settings("run", self)
+        if self.edges is not None:
+            object.__setattr__(self, "edges", plain_numbers("run: edges", self.edges))
+
+    def options(self) -> dict[str, Any]:
+        """Options of the features that are given."""
+        return {name: value for name, value in asdict(self).items() if name != "name" and value is not None}
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """What a run does to its recordings.
+
+    Examples
+    --------
+    >>> config = RunConfig(FeatureConfig("stft", frame="23ms"), embedding=EmbedConfig(n_modes=4))
+    >>> config.embedding.n_modes, config.observer.gamma
+    (4, 0.85)
+    """
+
+    features: FeatureConfig = field(default_factory=FeatureConfig)
+    """What describes a frame."""
+    opening: OpenConfig = field(default_factory=OpenConfig)
+    """How recordings are opened."""
+    embedding: EmbedConfig = field(default_factory=EmbedConfig)
+    """How frames are embedded."""
+    observer: ObserverConfig = field(default_factory=ObserverConfig)
+    """How frames are observed."""
+    smooth: bool = False
+    """Also estimate every state from all frames, into /smoothed."""
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether some filter takes its dynamics from the frames."""
+        return self.observer.calibrated or (self.smooth and self.observer.smoother().calibrated)
+
+    def flat(self) -> dict[str, Any]:
+        """All settings that have a value, in one level, by their names on the command line.
+
+        Examples
+        --------
+        >>> RunConfig(FeatureConfig("stft", frame="23ms")).flat()["frame"]
+        '23ms'
+        """
+        return {"smooth": self.smooth} | flat([self.features, self.opening, self.embedding, self.observer])
+
+    def to_json(self) -> str:
+        """All settings as text, from which :meth:`from_json` makes the same; NumPy's values become plain.
+
+        Examples
+        --------
+        >>> config = RunConfig(FeatureConfig("histogram", frame=60, edges=np.array([0.0, 0.5, 1.0])))
+        >>> RunConfig.from_json(config.to_json()) == config
+        True
+        """
+        return json.dumps(asdict(self), default=_from_numpy)
+
+    @classmethod
+    def from_json(cls, text: str) -> RunConfig:
+        """Settings from what :meth:`to_json` gave, now or in an earlier version.
+
+        Examples
+        --------
+        >>> old = '{"features": "stft", "feature_options": {"frame": 60}, "embed_options": {"n_modes": 2}}'
+        >>> RunConfig.from_json(old).embedding.n_modes
+        2
+        """
+        values = json.loads(text)
+        if isinstance(values.get("features"), str):
+            values = _of_version_0(values)
+        return cls(
+            FeatureConfig(**values["features"]),
+            OpenConfig(**values["opening"]),
+            EmbedConfig(**values["embedding"]),
+            ObserverConfig(**values["observer"]),
+            values["smooth"],
+        )
+
+
+def _of_version_0(values: dict[str, Any]) -> dict[str, Any]:
+    """Settings as they were stored when options were dictionaries of what had been given."""
+    return {
+        "features": {"name": values["features"], **values.get("feature_options", {})},
+        "opening": values.get("open_options", {}),
+        "embedding": {"preset": "paper", **values.get("embed_options", {})},
+        "observer": values.get("observe_options", {}),
+        "smooth": values.get("smooth", False),
+    }
+
+
+def _from_numpy(value: Any) -> Any:
+    """NumPy's arrays and numbers as JSON can hold them."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"run: settings must be numbers, text and lists of them; got {value!r}.")
