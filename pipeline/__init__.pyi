@@ -7,6 +7,7 @@ from .embedding.plan import Plan as Plan
 from .embedding.plan import plan as plan
 from .engine.config import EmbedConfig as EmbedConfig
 from .engine.config import Engine as Engine
+from .engine.config import Geometry as Geometry
 from .frames.features import histogram as histogram
 from .frames.features import identity as identity
 from .frames.features import log_rms as log_rms

@@ -27,13 +27,15 @@ def share(cases, of):
     return list(cases)[:: of if QUICK else 1]
 
 
-_ENGINE = {own.name for own in dataclasses.fields(mo.Engine)}
+_GROUPS = {"engine": mo.Engine, "geometry": mo.Geometry}
 
 
 def embed_options(**options):
-    """Options of embed and plan out of flat ones: what belongs to the engine is put into it."""
-    engine = mo.Engine(**{name: value for name, value in options.items() if name in _ENGINE})
-    return {name: value for name, value in options.items() if name not in _ENGINE} | {"engine": engine}
+    """Options of embed and plan out of flat ones: what belongs to a group is put into it."""
+    for group, kind in _GROUPS.items():
+        names = {own.name for own in dataclasses.fields(kind)} & set(options)
+        options[group] = kind(**{name: options.pop(name) for name in names})
+    return options
 
 
 class Motion(NamedTuple):

@@ -18,7 +18,7 @@ from manifold_observer.tasks.observers import observer
 from ..engine.blocks import Table, check_moments, table
 from ..engine.checkpoint import Checkpoint, check_checkpoint
 from ..engine.condition import choose_conditioning, warn_cut
-from ..engine.config import EmbedConfig, Engine
+from ..engine.config import EmbedConfig, Engine, Geometry
 from ..engine.decide import Measured, decide, measure
 from ..engine.eigensolve import modes_to_keep, warn_frozen
 from ..engine.exact import find_modes
@@ -38,6 +38,7 @@ _PRINCIPAL = 2
 
 
 @moved_into("engine", Engine)
+@moved_into("geometry", Geometry)
 def embed(
     frames: xr.DataArray,
     n_modes: int | None = None,
@@ -48,14 +49,10 @@ def embed(
     epsilon: float | str = "median",
     alpha: float = 0.0,
     *,
-    preset: str = "auto",
-    condition: str = "auto",
-    axes: int | None = 20,
-    shrinkage: str = "auto",
-    causal: bool = False,
     epsilon_factor: float = 1.0,
     neighbours: int = 16,
-    regularization: float = 0.0,
+    preset: str = "auto",
+    geometry: Geometry | None = None,
     engine: Engine | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: Progress = silent,
@@ -74,13 +71,14 @@ def embed(
     frames
         Feature vectors, dims ``(frame, feature)``, with coordinates ``time`` (s) and ``segment``.
     n_modes
-        Coordinates wanted. ``None`` takes those before the largest gap among the first 10 eigenvalues.
+        Coordinates wanted. ``None`` takes six, or fewer where fewer eigenvalues are above 0.
     window
-        Frames of a local covariance, centred, shifted inwards at the ends of a segment.
+        Frames of a local covariance, centred, shifted inwards at the ends of a segment, fewer in shorter segments.
     rank
-        Eigenvalues of a local covariance that are kept at most. It matters more than anything else.
+        Eigenvalues of a local covariance that are kept at most; with it, and with a ``tolerance`` other than 1e-3,
+        covariances are not shrunk.
     tolerance
-        Eigenvalues of a local covariance at or below this fraction of its largest are cut.
+        Eigenvalues of a local covariance at or below this fraction of its largest are cut, where it is not shrunk.
     covariance
         Local covariances (of bursts, say) in place of windows, dims ``(frame, feature, feature_1)``.
     epsilon
@@ -92,9 +90,13 @@ def embed(
         Factor on the median or on the local scales.
     neighbours
         The k of the local scale.
-    regularization
-        Ridge added to local covariances, in squared feature units, in place of ``rank`` and ``tolerance``;
-        gives silent stretches an inverse.
+    preset
+        ``"auto"``, or ``"paper"`` for the method as printed [1]_: features as they are, in all directions that they
+        span, pseudo-inverses of the windows' covariances, and as many coordinates as lie before the spectral gap.
+    geometry
+        What features go through and how local covariances are made: ``mo.Geometry(condition=, axes=, shrinkage=,
+        causal=, regularization=)``. By default features are transformed by their kind, turned to at most 20 principal
+        axes, and covariances are shrunk by as much as their own noise asks for.
     engine
         How this is computed: ``mo.Engine(method=, landmarks=, refine=, precision=, home=, seed=, ...)``. Method and
         memory are chosen by the number of frames and the workers when absent.
@@ -112,8 +114,12 @@ def embed(
     :math:`-\log \mu` per frame; ``lift(feature, mode)`` in feature units; ``feature_mean(feature)`` and
     ``feature_variance(feature)``; ``epsilon()`` (and ``scale(frame)`` where local); ``residual(mode)``;
     ``degree(frame)``; ``spectrum(mode_found)``, all eigenvalues that were looked at;
-    ``reference(frame, feature)``, the frames, lazily; ``landmark(landmark)``, numbers of the landmarks where the
-    others were extended from them. The settings are attributes.
+    ``axes(feature, axis)``, ``principal(frame, component)`` and ``mean_covariance(axis, axis_1)`` where covariances
+    are shrunk; ``feature_scale(feature)`` where features are conditioned, whose means and lift are then those of
+    conditioned features; ``reference(frame, feature)``, the plain frames, lazily; ``landmark(landmark)``, numbers of
+    the landmarks where the others were extended from them. The settings are attributes, and ``condition_why``,
+    ``shrinkage``, ``shrinkage_intensity``, ``foretold`` and ``foretold_by_chance``: what was chosen, and how much of
+    the features a few frames later the coordinates foretell.
 
     Raises
     ------
@@ -148,20 +154,16 @@ def embed(
     """
     config = EmbedConfig.of(
         engine,
+        geometry,
         n_modes=n_modes,
         window=window,
         rank=rank,
         tolerance=tolerance,
-        regularization=regularization,
         epsilon=epsilon,
         epsilon_factor=epsilon_factor,
         neighbours=neighbours,
         alpha=alpha,
         preset=preset,
-        condition=condition,
-        axes=axes,
-        shrinkage=shrinkage,
-        causal=causal,
     ).resolved(given_covariances=covariance is not None)
     rows = table(frames, covariance, config)
     folder = None if checkpoint is None else Path(checkpoint)

@@ -15,7 +15,7 @@ from manifold_observer.tasks.engine.panel import DIAGONAL_FRAMES
 
 from ..engine.blocks import Part, Table, check_moments, degenerate, part_of, slab_of, table
 from ..engine.condition import choose_conditioning
-from ..engine.config import EmbedConfig, Engine
+from ..engine.config import EmbedConfig, Engine, Geometry
 from ..engine.cuts import landmark_spans, panels
 from ..engine.decide import Decision, decide, measure, shape_of
 from ..engine.memory import EXACT_FRAMES, LOCAL_BYTES, Shape, tile_bytes
@@ -100,6 +100,7 @@ class Plan:
 
 
 @moved_into("engine", Engine)
+@moved_into("geometry", Geometry)
 def plan(frames: xr.DataArray, **options: Any) -> Plan:
     """Plan what :func:`embed` will do with the same options, and what it will cost; it times a few tiles.
 

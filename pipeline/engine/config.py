@@ -72,7 +72,43 @@ class Engine:
 
 
 @dataclass(frozen=True)
-class EmbedConfig(Engine):
+class Geometry:
+    """How frames come to lie apart from each other: what their features go through, and their local covariances.
+
+    Examples
+    --------
+    >>> Geometry(condition="root", axes=10).shrinkage
+    'auto'
+    """
+
+    condition: str = setting("auto", choices=CONDITIONS)
+    """What features go through first: by their kind (auto), nothing (none), a square root, a logarithm, or a division
+    by their standard deviations (standard)."""
+    axes: int | None = setting(20, least=1)
+    """Leading principal axes of the features in which distances are taken, at most."""
+    shrinkage: str = setting("auto", choices=SHRINKAGES)
+    """What local covariances are drawn towards: a multiple of the identity, the pooled covariance, whichever lets the
+    coordinates foretell more of the features (auto), or nothing (none)."""
+    causal: bool = setting(False, option="--causal/--centred")
+    """Take local covariances from the frames before a frame alone."""
+    regularization: float = 0.0
+    """Ridge added to local covariances, in squared feature units, instead of a rank and a tolerance."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        check_settings("embed", self)
+        number = isinstance(self.regularization, Real) and not isinstance(self.regularization, bool)
+        _require(number, "regularization", "be a number", self.regularization)
+        _require(0 <= self.regularization < math.inf, "regularization", "be at least 0", self.regularization)
+        if self.causal and self.shrinkage == "none":
+            raise ValueError(
+                "embed: causal windows grow from a single frame on, and need shrunk covariances; got shrinkage='none'. "
+                "Leave shrinkage= out."
+            )
+
+
+@dataclass(frozen=True)
+class EmbedConfig(Engine, Geometry):
     """How frames are embedded: what changes the answer, and the engine that computes it.
 
     Examples
@@ -88,22 +124,10 @@ class EmbedConfig(Engine):
     preset: str = setting("auto", choices=PRESETS)
     """Defaults made for real recordings (auto), or the method as printed (paper): features as they are, in all their
     directions, with local covariances that are not shrunk."""
-    condition: str = setting("auto", choices=CONDITIONS)
-    """What features go through first: by their kind (auto), nothing (none), a square root, a logarithm, or a division
-    by their standard deviations (standard)."""
-    axes: int | None = setting(20, least=1)
-    """Leading principal axes of the features in which distances are taken, at most."""
-    shrinkage: str = setting("auto", choices=SHRINKAGES)
-    """What local covariances are drawn towards: a multiple of the identity, the pooled covariance, whichever lets the
-    coordinates foretell more of the features (auto), or nothing (none)."""
-    causal: bool = setting(False, option="--causal/--centred")
-    """Take local covariances from the frames before a frame alone."""
     rank: int | None = setting(None, least=1)
     """Largest number of eigenvalues of a local covariance to keep; all above the tolerance by default."""
     tolerance: float = 1e-3
     """Eigenvalues of a local covariance at or below this fraction of its largest are dropped."""
-    regularization: float = 0.0
-    """Ridge added to local covariances, in squared feature units, instead of a rank and a tolerance."""
     epsilon: float | str = setting("median", choices=("median", "local"))
     """Scale of the kernel: the median distance, local scales, or a number in units of the distance."""
     epsilon_factor: float = 1.0
@@ -115,12 +139,12 @@ class EmbedConfig(Engine):
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
-        super().__post_init__()
-        for name in ("tolerance", "regularization", "epsilon_factor", "alpha"):
+        Engine.__post_init__(self)
+        Geometry.__post_init__(self)
+        for name in ("tolerance", "epsilon_factor", "alpha"):
             value = getattr(self, name)
             _require(isinstance(value, Real) and not isinstance(value, bool), name, "be a number", value)
         _require(1e-12 <= self.tolerance < 1, "tolerance", "lie in [1e-12, 1)", self.tolerance)
-        _require(0 <= self.regularization < math.inf, "regularization", "be at least 0", self.regularization)
         named = self.epsilon in ("median", "local")
         number = not isinstance(self.epsilon, str) and 0 < self.epsilon < math.inf
         _require(named or number, "epsilon", "be 'median', 'local' or a number above 0", self.epsilon)
@@ -130,11 +154,6 @@ class EmbedConfig(Engine):
 
     def _check_together(self) -> None:
         """Refuse settings that exclude each other."""
-        if self.causal and self.shrinkage == "none":
-            raise ValueError(
-                "embed: causal windows grow from a single frame on, and need shrunk covariances; got shrinkage='none'. "
-                "Leave shrinkage= out."
-            )
         if self.rank is not None and self.regularization:
             raise ValueError(
                 f"embed: rank and regularization exclude each other, a ridge leaves nothing to cut; got {self.rank} "
@@ -152,7 +171,7 @@ class EmbedConfig(Engine):
             )
 
     @classmethod
-    def of(cls, engine: Engine | None = None, **options: Any) -> EmbedConfig:
+    def of(cls, engine: Engine | None = None, geometry: Geometry | None = None, **options: Any) -> EmbedConfig:
         """The settings that :func:`embed` was called with.
 
         Examples
@@ -160,12 +179,17 @@ class EmbedConfig(Engine):
         >>> EmbedConfig.of(Engine(seed=1), n_modes=4) == EmbedConfig(n_modes=4, seed=1)
         True
         """
-        return cls(**_values(engine or Engine()), **options)
+        return cls(**_values(Engine, engine or Engine()), **_values(Geometry, geometry or Geometry()), **options)
 
     @property
     def engine(self) -> Engine:
         """The settings that are the engine's."""
-        return Engine(**_values(self))
+        return Engine(**_values(Engine, self))
+
+    @property
+    def geometry(self) -> Geometry:
+        """The settings that are the geometry's."""
+        return Geometry(**_values(Geometry, self))
 
     def options(self) -> dict[str, Any]:
         """Options of :func:`embed` and :func:`plan`.
@@ -176,8 +200,9 @@ class EmbedConfig(Engine):
         >>> EmbedConfig.of(**config.options()) == config
         True
         """
-        own = {name: value for name, value in asdict(self).items() if name not in _values(self)}
-        return own | {"engine": self.engine}
+        grouped = _values(Engine, self) | _values(Geometry, self)
+        own = {name: value for name, value in asdict(self).items() if name not in grouped}
+        return own | {"engine": self.engine, "geometry": self.geometry}
 
     def resolved(self, *, given_covariances: bool = False) -> EmbedConfig:
         """The same with what the preset, other options and given covariances decide written out."""
@@ -213,9 +238,9 @@ class EmbedConfig(Engine):
         return cls(**among_attributes(cls, attrs))
 
 
-def _values(config: Engine) -> dict[str, Any]:
-    """The settings of the engine alone."""
-    return {own.name: getattr(config, own.name) for own in fields(Engine)}
+def _values(kind: type[Any], config: Any) -> dict[str, Any]:
+    """The settings of one group alone."""
+    return {own.name: getattr(config, own.name) for own in fields(kind)}
 
 
 def _require(holds: bool, name: str, constraint: str, value: object) -> None:

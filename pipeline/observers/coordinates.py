@@ -20,7 +20,7 @@ from .carries import Seam, carry_attrs, joined, seam
 
 Floats = NDArray[np.float64]
 # Share of far frames above which a recording is said to be unlike the embedded one.
-_MANY_FAR = 0.05
+_MANY_FAR = 0.25
 
 
 class Carried(NamedTuple):

@@ -30,7 +30,7 @@ def run(n_frames: int, n_workers: int, options: dict[str, Any], features: str = 
             mo.embed(frames[:500], n_modes=2, preset="paper")  # imports on the workers are not the point
             rate = sgemm_rate_of_workers(client)
             before = time.perf_counter()
-            embedding = mo.embed(frames, **mo.EmbedConfig(n_modes=4, **options).options(), preset="paper")
+            embedding = mo.embed(frames, **mo.EmbedConfig(preset="paper", n_modes=4, **options).options())
             seconds = time.perf_counter() - before
             memory = peaks(client)
             rate = (rate + sgemm_rate_of_workers(client)) / 2

@@ -27,7 +27,7 @@ def job(folder: Path, n_workers: int, options: dict[str, Any]) -> dict[str, Any]
         begun = sorted(path.name for path in (folder / "checkpoint").glob("pass-*.npz"))
         before = time.perf_counter()
         embedding = mo.embed(
-            frames, checkpoint=folder / "checkpoint", **mo.EmbedConfig(n_modes=4, **options).options(), preset="paper"
+            frames, checkpoint=folder / "checkpoint", **mo.EmbedConfig(preset="paper", n_modes=4, **options).options()
         )
         return {
             "passes_found": len(begun),

@@ -21,10 +21,10 @@ def run(n_frames: int, n_workers: int, options: dict[str, Any]) -> dict[str, Any
         frames, _ = sphere_frames(Path(folder), n_frames)
         mo.embed(frames[:300], n_modes=2, preset="paper")  # imports on the workers are not the point
         before = time.perf_counter()
-        planned = mo.plan(frames, **mo.EmbedConfig(n_modes=4, **options).options(), preset="paper")
+        planned = mo.plan(frames, **mo.EmbedConfig(preset="paper", n_modes=4, **options).options())
         calibration = time.perf_counter() - before
         before = time.perf_counter()
-        embedding = mo.embed(frames, **mo.EmbedConfig(n_modes=4, **options).options(), preset="paper")
+        embedding = mo.embed(frames, **mo.EmbedConfig(preset="paper", n_modes=4, **options).options())
         seconds = time.perf_counter() - before
         memory = peaks(client)
     return {

@@ -147,7 +147,7 @@ def _check(settings: dict[str, Any]) -> None:
 
 WAYS: dict[str, Way] = {
     "default": engine(),
-    "causal": engine(causal=True),
+    "causal": engine(geometry=mo.Geometry(causal=True)),
     "smoother": smoother(),
     "paper": engine(preset="paper"),
     "paper eight": engine(preset="paper", n_modes=8),

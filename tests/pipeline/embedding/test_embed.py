@@ -346,11 +346,11 @@ REFUSALS = {
         r"must not be zero; got zero .* at frames 40 \.\. 49 \(10\)",
     ),
     "most frames equal": (
-        lambda: mo.embed(silent(10, N), regularization=1e-3, preset="paper"),
+        lambda: mo.embed(silent(10, N), geometry=mo.Geometry(regularization=1e-3), preset="paper"),
         "median distance .* is 0",
     ),
     "silence has no local scale": (
-        lambda: mo.embed(silent(30, 60), regularization=1e-3, epsilon="local", preset="paper"),
+        lambda: mo.embed(silent(30, 60), geometry=mo.Geometry(regularization=1e-3), epsilon="local", preset="paper"),
         r"frame \d+ has 16 neighbours at distance 0",
     ),
     "modes beyond frames": (
@@ -384,7 +384,10 @@ REFUSALS = {
         lambda: mo.embed(FRAMES, covariance=zero_covariances(), preset="paper"),
         r"frames 0 \.\. 89 \(90\).*as given",
     ),
-    "rank and ridge": (lambda: mo.embed(FRAMES, rank=2, regularization=1.0, preset="paper"), "exclude each other"),
+    "rank and ridge": (
+        lambda: mo.embed(FRAMES, rank=2, geometry=mo.Geometry(regularization=1.0), preset="paper"),
+        "exclude each other",
+    ),
     "n_modes": (lambda: mo.embed(FRAMES, n_modes=0, preset="paper"), "n_modes must be at least 1, or None; got 0"),
     "n_modes no whole number": (lambda: mo.embed(FRAMES, n_modes=2.5, preset="paper"), "n_modes must be at least 1"),
     "window": (lambda: mo.embed(FRAMES, window=1, preset="paper"), "window must be at least 2 frames; got 1"),
@@ -401,7 +404,10 @@ REFUSALS = {
     "epsilon not finite": (lambda: mo.embed(FRAMES, epsilon=np.nan, preset="paper"), "epsilon must be 'median'"),
     "factor": (lambda: mo.embed(FRAMES, epsilon_factor=0.0, preset="paper"), "epsilon_factor must be above 0"),
     "neighbours": (lambda: mo.embed(FRAMES, neighbours=0, preset="paper"), "neighbours must be at least 1"),
-    "ridge": (lambda: mo.embed(FRAMES, regularization=-1.0, preset="paper"), "regularization must be at least 0"),
+    "ridge": (
+        lambda: mo.embed(FRAMES, geometry=mo.Geometry(regularization=-1.0), preset="paper"),
+        "regularization must be at least 0",
+    ),
     "precision": (
         lambda: mo.embed(FRAMES, engine=mo.Engine(precision="float16"), preset="paper"),
         "precision must be one of 'auto', 'float32'",

@@ -84,7 +84,7 @@ def test_embed__a_keyword_that_never_was_is_refused_as_ever():
 @pytest.mark.parametrize("store", ["zarr", "netcdf"])
 def test_embed_config__comes_back_from_the_attributes_of_an_embedding(tmp_path, store):
     config = mo.EmbedConfig(n_modes=2, window=15, epsilon=30.0, form="factor", precision="float64", seed=3)
-    embedding = mo.embed(FRAMES, **config.options(), preset="paper")
+    embedding = mo.embed(FRAMES, **config.options())
     if store == "zarr":
         embedding.to_zarr(tmp_path / "a.zarr", zarr_format=3, consolidated=False)
         attrs = xr.open_zarr(tmp_path / "a.zarr", consolidated=False).attrs
