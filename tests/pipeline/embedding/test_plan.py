@@ -113,9 +113,9 @@ def test_plan__refuses_what_embed_refuses():
 def test_plan__a_segment_that_the_sample_cuts_is_no_short_segment(monkeypatch, cut):
     monkeypatch.setattr(planning, "_SAMPLE_FRAMES", 320)
     frames = FRAMES.assign_coords(segment=("frame", np.repeat([0, 1], [cut, N - cut])))
-    assert mo.plan(frames, form="quadratic", preset="paper").n_frames == N
+    assert mo.plan(frames, preset="paper", engine=mo.Engine(form="quadratic")).n_frames == N
     monkeypatch.setattr(planning, "_SAMPLE_FRAMES", 10)  # less than a window
-    assert mo.plan(frames, form="quadratic", preset="paper").n_frames == N
+    assert mo.plan(frames, preset="paper", engine=mo.Engine(form="quadratic")).n_frames == N
 
 
 # ------------------------------------------------------------------------------------------- what it chooses

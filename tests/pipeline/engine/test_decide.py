@@ -1,5 +1,7 @@
 """An embedding is decided once: by who plans and by who computes alike."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -14,7 +16,8 @@ pytestmark = pytest.mark.usefixtures("in_this_thread")
 
 N = 260
 FRAMES = xr.DataArray(smooth_motion(np.random.default_rng(0), N, 4), dims=("frame", "feature"))
-OPTIONS = {"n_modes": 2, "form": "quadratic", "precision": "float64", "landmarks": 50}
+OPTIONS = {"n_modes": 2, "preset": "paper", "form": "quadratic", "precision": "float64", "landmarks": 50}
+ENGINE = {kind.name for kind in fields(mo.Engine)}
 WAYS = [
     {"method": "exact", "home": "resident"},
     {"method": "landmarks", "refine": 1, "home": "resident"},
@@ -22,6 +25,13 @@ WAYS = [
     {"method": "landmarks"},
     {"epsilon": "local"},
 ]
+
+
+def together(way):
+    """All options, those of the engine in an Engine."""
+    options = OPTIONS | way
+    engine = {name: options.pop(name) for name in [*options] if name in ENGINE}
+    return options | {"engine": mo.Engine(**engine)}
 
 
 @pytest.fixture
@@ -40,14 +50,14 @@ def asked(monkeypatch):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_embed__workers_that_leave_while_it_runs_do_not_change_the_decision(asked, way):
-    found = mo.embed(FRAMES, **OPTIONS, **way, preset="paper")
+    found = mo.embed(FRAMES, **together(way))
     assert len(asked) == 1
     assert found.attrs.get("home", "resident") == way.get("home", found.attrs.get("home", "resident"))
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_plan__asks_once_too(asked, way):
-    assert mo.plan(FRAMES, **OPTIONS, **way, preset="paper").worker_limit_bytes == 2**34
+    assert mo.plan(FRAMES, **together(way)).worker_limit_bytes == 2**34
     assert len(asked) == 1
 
 
@@ -60,8 +70,8 @@ def test_plan__shows_the_decision_of_embed(monkeypatch, way):
         return find_modes(problem, kept)
 
     monkeypatch.setattr(embedding, "find_modes", watching)
-    options = OPTIONS | way
-    planned, found = mo.plan(FRAMES, **options, preset="paper"), mo.embed(FRAMES, **options, preset="paper")
+    options = together(way)
+    planned, found = mo.plan(FRAMES, **options), mo.embed(FRAMES, **options)
     (decision,) = taken
     assert (planned.method, planned.home, planned.tile) == (decision.method, decision.home, decision.tile)
     assert (planned.form, planned.precision) == (decision.distance.form, decision.distance.precision)

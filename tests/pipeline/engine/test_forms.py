@@ -1,7 +1,9 @@
 """A form of the distance is one file and one name in the registry."""
 
 import ast
+from dataclasses import fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("in_this_thread")
 ROOT = Path(__file__).parents[3]
 N, WINDOW = 240, 9
 FRAMES = xr.DataArray(smooth_motion(np.random.default_rng(0), N, 3), dims=("frame", "feature"))
-OPTIONS = {"n_modes": 2, "window": WINDOW, "precision": "float64"}
+OPTIONS = {"n_modes": 2, "window": WINDOW, "preset": "paper"}
 
 
 class PairsBlock(NamedTuple):
@@ -77,24 +79,33 @@ class Pairs(Form):
 
 @pytest.fixture
 def pairs(monkeypatch):
-    """The registry with a fourth form; nothing else is touched."""
+    """The registry with a fourth form, which the option's choices are read from; nothing else is touched."""
     monkeypatch.setitem(forms.FORMS, Pairs.name, Pairs())
+    (option,) = (kind for kind in fields(mo.Engine) if kind.name == "form")
+    choices = {"choices": ("auto", *forms.FORMS)}
+    monkeypatch.setattr(option, "metadata", MappingProxyType({**option.metadata, **choices}))
+
+
+def engine(form, **options):
+    return mo.Engine(form=form, precision="float64", **options)
 
 
 WAYS = [
-    {"method": "exact", "home": "local"},
-    {"method": "exact", "home": "recomputed", "tile": 100, "residual_tolerance": 1e-9},
-    {"method": "exact", "home": "disk", "tile": 100, "epsilon": "local", "residual_tolerance": 1e-9},
-    {"method": "landmarks", "landmarks": 60},
-    {"method": "landmarks", "landmarks": 60, "landmark_route": "diffusion"},
+    ("median", {"method": "exact", "home": "local"}),
+    ("median", {"method": "exact", "home": "recomputed", "tile": 100, "residual_tolerance": 1e-9}),
+    ("local", {"method": "exact", "home": "disk", "tile": 100, "residual_tolerance": 1e-9}),
+    ("median", {"method": "landmarks", "landmarks": 60}),
+    ("median", {"method": "landmarks", "landmarks": 60, "landmark_route": "diffusion"}),
 ]
 
 
 @pytest.mark.usefixtures("pairs")
 @pytest.mark.filterwarnings("ignore:extend. .* are far")
-@pytest.mark.parametrize("way", WAYS)
-def test_registry__a_fourth_form_embeds_and_extends(way):
-    found, expected = (mo.embed(FRAMES, form=form, **OPTIONS, **way, preset="paper") for form in ("pairs", "quadratic"))
+@pytest.mark.parametrize(("epsilon", "way"), WAYS)
+def test_registry__a_fourth_form_embeds_and_extends(epsilon, way):
+    found, expected = (
+        mo.embed(FRAMES, epsilon=epsilon, engine=engine(form, **way), **OPTIONS) for form in ("pairs", "quadratic")
+    )
     assert found.attrs["form"] == "pairs"
     assert_allclose(found["eigenvalue"], expected["eigenvalue"], atol=1e-8)
     assert_allclose(found["coordinate"], expected["coordinate"], atol=1e-4)
@@ -106,14 +117,15 @@ def test_registry__a_fourth_form_embeds_and_extends(way):
 
 @pytest.mark.usefixtures("pairs")
 def test_registry__a_fourth_form_is_planned_and_probed():
-    assert mo.plan(FRAMES, form="pairs", **OPTIONS, preset="paper").form == "pairs"
-    assert mo.plan(FRAMES, form="pairs", method="landmarks", landmarks=60, **OPTIONS, preset="paper").form == "pairs"
-    assert mo.plan(FRAMES, **OPTIONS, preset="paper").form in forms.FORMS
+    assert mo.plan(FRAMES, engine=engine("pairs"), **OPTIONS).form == "pairs"
+    landmarks = engine("pairs", method="landmarks", landmarks=60)
+    assert mo.plan(FRAMES, engine=landmarks, **OPTIONS).form == "pairs"
+    assert mo.plan(FRAMES, engine=engine("auto"), **OPTIONS).form in forms.FORMS
 
 
 def test_registry__a_form_that_is_not_in_it_is_refused_with_the_names_of_those_that_are():
     with pytest.raises(ValueError, match="form must be one of 'auto', 'quadratic', 'factor', 'window'; got 'pairs'"):
-        mo.embed(FRAMES, form="pairs", **OPTIONS, preset="paper")
+        engine("pairs")
 
 
 def spoken(path):
