@@ -161,7 +161,7 @@ def test_plan__refuses_what_does_not_fit_and_so_does_embed(there, number, limit,
             function(FRAMES, form="quadratic", precision="float64", **options)
         sentences.append(str(caught.value))
     assert sentences[0] == sentences[1]
-    assert f"of {limit / GIB:.2f} GiB" in sentences[0]
+    assert f"the limit is {limit / GIB:.2f} GiB" in sentences[0]
     assert fits in sentences[0]
 
 
@@ -294,7 +294,7 @@ def test_plan__counts_the_features(tmp_path):
 def test_plan__refuses_features_that_do_not_fit(monkeypatch):
     monkeypatch.setattr(runs, "workers", lambda: Workers(1, 2**29))
     wide = xr.DataArray(np.zeros((100_000, 200)), dims=("time", "channel"))
-    with pytest.raises(ValueError, match=r"log_rms: the peak memory of a worker .* Take shorter frames"):
+    with pytest.raises(ValueError, match=r"log_rms: needs .* per worker, but the limit is .* Take shorter frames"):
         mo.plan(mo.log_rms(wide.chunk(), frame=30_000), window=3)
 
 

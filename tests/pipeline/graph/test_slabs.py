@@ -249,6 +249,6 @@ def test_write_frames__what_does_not_fit_is_refused_before_it_is_computed(places
     monkeypatch.setattr(runs_of_frames, "workers", lambda: Workers(1, 2**29))
     wide = xr.DataArray(da.zeros((20_000, 1000), chunks=(5000, -1)), dims=("time", "channel"))
     with pytest.raises(
-        ValueError, match=r"log_rms: the peak memory of a worker .* Take shorter frames or fewer channels"
+        ValueError, match=r"log_rms: needs .* per worker, but the limit is .* Take shorter frames or fewer channels"
     ):
         filling.write_frames(places, mo.log_rms(wide, frame=20_000))
