@@ -38,6 +38,9 @@ for module, names in NAMES.items():
         if name not in KEPT and hasattr(sys.modules[module], name):
             delattr(sys.modules[module], name)
 
+if hasattr(os, "process_cpu_count"):  # made from one of them
+    os.process_cpu_count = os.cpu_count
+
 for name in sys.argv[2:]:
     importlib.import_module(name)
 

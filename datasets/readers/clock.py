@@ -17,6 +17,8 @@ Instants = np.ndarray[Any, np.dtype[Any]]
 UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 # Seconds since 1970 reach this in the year 5138: such numbers are milliseconds or less.
 LATEST_SECONDS = 1e11
+# Whole years that nanoseconds since 1970 reach in 64 bits.
+_FIRST_YEAR, _LAST_YEAR = 1678, 2261
 
 _NAMES = re.compile(
     r"(?:elapsed[ _]?)?(?:time|times|timestamps?|time[ _]?stamps?|date[ _]?times?|dates?|seconds?|secs?)"
@@ -74,7 +76,7 @@ class Clock:
         moment = datetime.strptime(cell, self.format)
         zoned = moment.tzinfo is not None
         plain = moment.astimezone(UTC).replace(tzinfo=None) if zoned else moment
-        return zoned, np.datetime64(plain, "ns")
+        return zoned, _nanoseconds(plain)
 
 
 def clock_unit(label: str) -> str | None:
@@ -261,8 +263,15 @@ def _iso_instant(cell: str) -> tuple[bool, np.datetime64]:
     date, time, zone = found["date"], found["time"] or "00", found["zone"]
     second, _, fraction = time.replace(",", ".").partition(".")
     moment = datetime.strptime(date.replace("-", "") + second.replace(":", "").ljust(6, "0"), "%Y%m%d%H%M%S")
-    instant = np.datetime64(moment, "ns") + np.timedelta64(int(fraction[:9].ljust(9, "0")), "ns")
+    instant = _nanoseconds(moment) + np.timedelta64(int(fraction[:9].ljust(9, "0")), "ns")
     return zone is not None, instant - np.timedelta64(_offset_minutes(zone), "m")
+
+
+def _nanoseconds(moment: datetime) -> np.datetime64:
+    """A date-time to the nanosecond; raises ``ValueError`` in years that int64 does not reach, where NumPy may wrap."""
+    if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
+        raise ValueError(moment)
+    return np.datetime64(moment, "ns")
 
 
 def _offset_minutes(zone: str | None) -> int:

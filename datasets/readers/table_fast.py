@@ -38,7 +38,7 @@ _EXACT: dict[str, Any] = (
 _ISO_SHAPE = re.compile(r"0000-00-00(?:[T ]00:00(?::00(?:[.,]0{1,9})?)?(?P<zone>Z|[+-]00:00)?)?")
 _DIRECTIVES = {"Y": "0000", "m": "00", "d": "00", "H": "00", "M": "00", "S": "00", "f": "0{1,6}"}
 _FORMAT = re.compile(r"(?:%[YmdHMS]|[-/.:, T])+(?:[-/.:, T]%f)?")
-_FIRST, _LAST = np.datetime64("1700", "ns"), np.datetime64("2200", "ns")
+_FIRST, _LAST = np.datetime64("1700", "s"), np.datetime64("2200", "s")
 _LONGEST_TIME, _MOST_SHAPES = 40, 16
 
 

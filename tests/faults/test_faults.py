@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from typing import NamedTuple
 
 import pytest
 
@@ -17,15 +18,29 @@ pytestmark = [
     pytest.mark.timeout(900),
 ]
 
-TWICE = ("--twice", "1", "--between", "1")
-# How many calls and files are chosen, and how many faults and kills these are at least.
-SAMPLE, MOST_LAST, LEAST_FAULTS, LEAST_KILLED = (
-    (("--sample", "2", "--damage", "64", *TWICE), "4", 10, 4)
+
+class Chosen(NamedTuple):
+    """How many calls and files are chosen in a scenario, and how many faults and kills these are at least."""
+
+    sample: str
+    last: str
+    damage: str
+    faults: int
+    killed: int
+
+    @property
+    def words(self):
+        return ("--sample", self.sample, "--last", self.last, "--damage", self.damage, "--twice", "1", "--between", "1")
+
+
+# A run ends as it does with other tiles or over an earlier result, and a demo too: their last calls are the same ones.
+LIKE_RUN = {"disk": "1", "demo": "2"}
+CHOSEN = {
+    name: (Chosen("1", "1", "64", 6, 4) if name in (*LIKE_RUN, "overwrite") else Chosen("2", "4", "64", 10, 4))
     if QUICK
-    else (("--sample", "3", "--damage", "32", *TWICE), "5", 12, 5)
-)
-# A run ends as it does with other tiles, and a demo too: their last calls are the same ones.
-LAST = {"disk": "1", "demo": "2"}
+    else Chosen("3", LIKE_RUN.get(name, "5"), "32", 12, 5)
+    for name in SCENARIOS
+}
 
 
 @pytest.fixture(scope="module")
@@ -38,22 +53,14 @@ def environment(tmp_path_factory):
 # A test is a scenario with its damages, in a process of its own: imports are paid once, and tests may run side by side.
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_faults__nothing_is_lost_and_the_same_bits_come_after_repair(environment, name):
-    command = [
-        sys.executable,
-        "-m",
-        "faults.program",
-        "--scenarios",
-        name,
-        "--last",
-        LAST.get(name, MOST_LAST),
-        *SAMPLE,
-    ]
+    chosen = CHOSEN[name]
+    command = [sys.executable, "-m", "faults.program", "--scenarios", name, *chosen.words]
     made = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr
     faulted, *damaged = [json.loads(line) for line in made.stdout.splitlines()]
     assert faulted["calls"] > 30
-    assert faulted["faults"] > LEAST_FAULTS
-    assert faulted["ended"]["killed"] > LEAST_KILLED
+    assert faulted["faults"] > chosen.faults
+    assert faulted["ended"]["killed"] > chosen.killed
     assert faulted["ended"]["failed"] > 0
     assert [row["faults"] > 5 for row in damaged] == [True] * (name in damage.SCENARIOS)
     violations = [sentence for row in (faulted, *damaged) for sentence in row["violations"]]

@@ -287,3 +287,11 @@ def test_time_unit__is_checked(table):
 def test_missing_file__is_said(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"csv: .*a\.csv must be a local file"):
         xr.open_dataset(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize(
+    ("clock", "options"), [("1600-03-09 10:14:33", {}), ("09.03.2500", {"time_format": "%d.%m.%Y"})]
+)
+def test_clock__a_year_beyond_nanoseconds_is_refused(table, clock, options):
+    with pytest.raises(ValueError, match=f"throughout in its clock column 'time'; got '{clock}' at line 2"):
+        xr.open_dataset(table(f"time,x\n{clock},1\n"), **options)

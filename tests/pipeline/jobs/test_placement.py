@@ -477,12 +477,10 @@ def test_work_folder__one_that_was_killed_before_its_mark_was_written_is_swept(t
         assert path.exists() == bool(left)  # a name that nobody made is somebody's
 
 
-RACER = f"""
-    import importlib.util, sys
+RACER = """
+    import sys
     from pathlib import Path
-    spec = importlib.util.spec_from_file_location("workfolder", {workfolder.__file__!r})
-    workfolder = sys.modules["workfolder"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(workfolder)
+    from manifold_observer.pipeline.jobs import workfolder
     print("ready", flush=True)
     sys.stdin.readline()
     try:

@@ -45,7 +45,7 @@ KINDS = {
     "log_rms": ("log_rms", {"frame": 7, "hop": 7}),
     "identity": ("identity", {}),
 }
-each_kind = pytest.mark.parametrize("kind", KINDS)
+each_kind = pytest.mark.parametrize("kind", share(KINDS, 2))
 
 
 def samples(n=LEARNT + NEW, seed=0):
