@@ -91,10 +91,10 @@ def documented(kind: type[Any]) -> dict[str, str]:
     """The string below each field of a class, on one line; nothing where the source is not installed."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
-    except (OSError, TypeError):
+    except (OSError, TypeError, SyntaxError):
         return {}
-    body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
     texts = {}
+    body = [member for whole in tree.body if isinstance(whole, ast.ClassDef) for member in whole.body]
     for member, below in pairwise(body):
         if isinstance(member, ast.AnnAssign) and isinstance(member.target, ast.Name) and isinstance(below, ast.Expr):
             texts[member.target.id] = " ".join(str(ast.literal_eval(below.value)).split())
@@ -110,8 +110,8 @@ def _settings(kind: type[Any]) -> Iterator[tuple[Field[Any], str, str]]:
             nested = _nested(member)
             if nested:
                 yield from _settings(nested)
-            elif member.name in texts:  # an inherited one comes with the class that documents it
-                yield member, section, texts[member.name]
+            elif member.name in inspect.get_annotations(defined):  # inherited ones come with their own class
+                yield member, section, texts.get(member.name, "")
 
 
 def _nested(member: Field[Any]) -> type[Any] | None:
