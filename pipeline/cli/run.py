@@ -47,9 +47,10 @@ def run_command(
     summary = {
         "out": str(paths[-1]),
         "n_frames": tree["frames"].sizes["frame"],
-        "n_modes": tree["state"].sizes["mode"],
+        "n_modes": embedding.sizes["mode"],
         "eigenvalues": [round(float(mu), 6) for mu in embedding["eigenvalue"].values],
         "residuals": [float(residual) for residual in embedding["residual"].values],
+        "chosen": {name: embedding.attrs[name] for name in _CHOSEN if name in embedding.attrs},
         "seconds": stages.seconds,
         "settings": config.flat(),
     }
@@ -61,6 +62,20 @@ def _text(summary: dict[str, Any]) -> str:
     mu = ", ".join(f"{value:.4f}" for value in summary["eigenvalues"])
     return (
         f"{summary['n_frames']} frames, {summary['n_modes']} modes, eigenvalues {mu}\n"
+        f"{_chosen(summary['chosen'])}"
         f"largest residual {max(summary['residuals']):.1e}, {summary['seconds']['total']:.1f} s\n"
         f"written to {summary['out']}; open it with xr.open_datatree({summary['out']!r})"
     )
+
+
+def _chosen(chosen: dict[str, Any]) -> str:
+    """What the run chose by itself, and what its coordinates are worth."""
+    lines = f"features: {chosen['condition_why']}\n"
+    if "shrinkage_target" in chosen:
+        towards = {"identity": "a multiple of the identity", "pooled": "their mean"}[chosen["shrinkage_target"]]
+        lines += f"covariances: shrunk by {chosen['shrinkage_intensity']:.0%} towards {towards}\n"
+        lines += (
+            f"foretold: {chosen['foretold']:.1%} of the features a few frames later; in random order at most "
+            f"{chosen['foretold_by_chance']:.1%}\n"
+        )
+    return lines

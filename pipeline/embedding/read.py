@@ -150,7 +150,7 @@ def _divisors(embedding: xr.Dataset) -> Floats:
     mu = np.asarray(embedding["eigenvalue"].values)
     if "landmark" in embedding.variables or float(embedding.attrs["alpha"]) != 0:
         return mu
-    psi, degree = embedding["coordinate"].values, embedding["degree"].values[:, None]
+    psi, degree = np.ascontiguousarray(embedding["coordinate"].values), embedding["degree"].values[:, None]
     alone = degree > 1 + 1e-9
     without = np.where(alone, (mu * degree - 1) * psi / np.where(alone, degree - 1, 1.0), 0.0)
     slope = (psi * without).sum(axis=0) / np.maximum(np.square(without).sum(axis=0), 1e-300)
@@ -190,7 +190,7 @@ def _span_tasks(
 def _along(axes: Axes, frames: Array) -> Floats:
     """Frames along the axes, row by row."""
     centred = axes.condition(np.asarray(frames, np.float64)) - axes.mean
-    return centred if axes.basis is None else observer.project(centred, np.zeros(1), axes.basis.T)
+    return centred if axes.basis is None else observer.project(centred, np.zeros(1), np.ascontiguousarray(axes.basis.T))
 
 
 def _slab(axes: Axes, before: Floats, frames: Array, starts: Integers, stops: Integers, span: Span) -> Slab:

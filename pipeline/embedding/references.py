@@ -93,7 +93,8 @@ def config_of(embedding: xr.Dataset) -> EmbedConfig:
 
 def axes_of(embedding: xr.Dataset) -> Axes:
     """The axes in which new frames are measured: the leading ones that were kept, else all features."""
-    basis = np.asarray(embedding["axes"].values) if "axes" in embedding else None
+    # Sums round by the order of numbers in memory, which a file does not keep.
+    basis = np.ascontiguousarray(embedding["axes"].values) if "axes" in embedding else None
     return Axes(np.asarray(embedding["feature_mean"].values), basis, conditioning_of(embedding))
 
 

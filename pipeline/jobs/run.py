@@ -77,7 +77,7 @@ def run(
     >>> config = mo.RunConfig(mo.FeatureConfig("identity"), embedding=mo.EmbedConfig(n_modes=2))
     >>> result = run([folder / "walk.npy"], folder / "walk.zarr", config)
     >>> result["state/state"].sizes
-    Frozen({'frame': 300, 'mode': 2})
+    Frozen({'frame': 300, 'mode': 4})
     """
     stages = stages or Stages()
     with writing(out, recordings, overwrite=overwrite) as folder, _passes_named(passes_beside(folder)) as passes:

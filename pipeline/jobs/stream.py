@@ -96,7 +96,7 @@ def continue_run(
     >>> import tempfile
     >>> import manifold_observer.pipeline as mo
     >>> folder = Path(tempfile.mkdtemp())
-    >>> walk = np.random.default_rng(0).normal(size=(400, 3)).cumsum(axis=0)
+    >>> walk = np.sin(np.arange(400)[:, None] / [5, 7, 9]) + 0.1 * np.random.default_rng(0).normal(size=(400, 3))
     >>> for name, rows in {"a": walk[:300], "b": walk[300:330], "c": walk[330:]}.items():
     ...     np.save(folder / f"{name}.npy", rows)
     >>> config = mo.RunConfig(mo.FeatureConfig("identity"), embedding=mo.EmbedConfig(n_modes=2))
@@ -107,7 +107,7 @@ def continue_run(
     >>> continue_run(folder / "a.zarr", new, folder / "more")[1:]
     (70, 100)
     >>> open_stream(folder / "more").state.sizes
-    Frozen({'frame': 100, 'mode': 2})
+    Frozen({'frame': 100, 'mode': 4})
     """
     _check_out(out, [result, *recordings])
     learnt = learnt_from(result, clip=clip)
@@ -163,7 +163,7 @@ def follow(
     >>> import tempfile
     >>> import manifold_observer.pipeline as mo
     >>> folder = Path(tempfile.mkdtemp())
-    >>> walk = np.random.default_rng(0).normal(size=(400, 3)).cumsum(axis=0)
+    >>> walk = np.sin(np.arange(400)[:, None] / [5, 7, 9]) + 0.1 * np.random.default_rng(0).normal(size=(400, 3))
     >>> np.save(folder / "a.npy", walk[:300])
     >>> config = mo.RunConfig(mo.FeatureConfig("identity"), embedding=mo.EmbedConfig(n_modes=2))
     >>> _ = mo.run([folder / "a.npy"], folder / "a.zarr", config)

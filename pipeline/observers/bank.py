@@ -79,7 +79,7 @@ def learn_bank(embedding: xr.Dataset) -> xr.Dataset:
 
 def known_coordinates(embedding: xr.Dataset) -> Floats:
     """Diffusion coordinates of the embedded frames, beside their leading principal components, (n, m)."""
-    return np.hstack([embedding[name].values for name in ("coordinate", "principal")])
+    return np.ascontiguousarray(np.hstack([embedding[name].values for name in ("coordinate", "principal")]))
 
 
 def reading_names(embedding: xr.Dataset) -> list[str]:

@@ -72,7 +72,7 @@ def observe_coordinates(
 
 
 def smooth_coordinates(embedding: xr.Dataset, frames: xr.DataArray) -> xr.Dataset:
-    """The sum of the states that the bank gives forwards and backwards.
+    """The mean of the states that the bank gives forwards and backwards.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def smooth_coordinates(embedding: xr.Dataset, frames: xr.DataArray) -> xr.Datase
     values = in_deviations(embedding, found.values)
     forwards, _ = scan_bank(embedding, Readings(values, anew), lengths, before.bank)
     backwards, _ = scan_bank(embedding, Readings(values[::-1], ends_of(anew)), lengths[::-1], before.bank, "bank_back")
-    parts = [task(_sum, ahead, back) for ahead, back in zip(forwards, backwards[::-1], strict=True)]
+    parts = [task(_mean, ahead, back) for ahead, back in zip(forwards, backwards[::-1], strict=True)]
     result = _labelled(embedding, frames, joined(parts, lengths, values.shape[1]), found)
     result = annotate(result.assign_attrs(smoothed="forwards and backwards"))
     return result if frames.chunks else result.compute()
@@ -142,9 +142,9 @@ def _carry_of(bank: Floats, past: Floats) -> Floats:
     return np.concatenate([bank, past.ravel()])
 
 
-def _sum(ahead: Floats, back: Floats) -> Floats:
-    """States of one chunk, those of the backward pass in its own order."""
-    return ahead + back[::-1]
+def _mean(ahead: Floats, back: Floats) -> Floats:
+    """Mean state of one chunk; those of the backward pass come in its own order."""
+    return (ahead + back[::-1]) / 2
 
 
 def _labelled(embedding: xr.Dataset, frames: xr.DataArray, states: da.Array, found: Read) -> xr.Dataset:

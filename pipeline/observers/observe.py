@@ -52,13 +52,22 @@ def observe(
     burst_duration: float | None = None,
     reading: str = "auto",
 ) -> xr.Dataset:
-    r"""Run the contracting observer over frames: the embedded ones, or new ones (Algorithm 3).
+    r"""Run contracting observers over frames: the embedded ones, or new ones (Algorithm 3).
+
+    By default every frame is read by its own coordinates y, diffusion coordinates and two principal components,
+    which a bank of observers with fixed poles follows; the state is the mixture W of all of them that predicts the
+    coordinates of the next frame, learnt from the embedded frames:
+
+    .. math:: x^{(a)}_i = a\,x^{(a)}_{i-1} + (1 - a)\,y_i, \qquad \hat y_i = W\,(x^{(a)}_i)_a
+
+    With an embedding of ``preset="paper"``, or with any option from ``gamma`` to ``burst_duration``, a frame is read
+    linearly by its features, as printed [1]_:
 
     .. math:: \hat\psi(t_{i+1}) = [I + (1 - \gamma) \Lambda]\, \hat\psi(t_i)
               + \gamma \Lambda \alpha^{\dagger} (z(t_i) - \bar z)
 
-    as printed [1]_ with ``step="euler", substeps=1``, and with a zero-order hold by default, which
-    contracts for every rate. The state tracks the coordinates, and smooths each by its own dynamics.
+    to the letter with ``step="euler", substeps=1``, and with a zero-order hold by default, which
+    contracts for every rate. Either state tracks the coordinates, and contracts.
 
     Parameters
     ----------
@@ -67,9 +76,10 @@ def observe(
     frames
         Dims ``(frame, feature)``, the same features. The recursion starts anew where ``segment`` changes.
     gamma
-        Weight of the measurement against the dynamics, 0 <= gamma < 1; the optimal gains do not need it.
+        Weight of the measurement against the dynamics, 0 <= gamma < 1: the larger, the smoother the state. The optimal
+        gains do not need it.
     gain
-        ``"paper"``: a constant input u settles to :math:`-\gamma/(1-\gamma)\,u`, the sign is flipped.
+        ``"auto"`` is ``"paper"``: a constant input u settles to :math:`-\gamma/(1-\gamma)\,u`, the sign is flipped.
         ``"unit"``: the same filter, scaled to settle to u. ``"kalman"``: the optimal one for the dynamics and
         the noise that the embedded frames show (see :func:`calibrate`). ``"dmk"``: the settings of the authors'
         follow-up [2]_, process noise :math:`\mathrm{diag}(\lambda^2)` and measurement noise
@@ -94,11 +104,16 @@ def observe(
         Euler steps a frame; by default enough for the map to contract.
     burst_duration
         Seconds over which burst covariances were measured, for ``rates="generator"``.
+    reading
+        ``"coordinates"``, ``"lift"`` (linear), or ``"auto"``.
 
     Returns
     -------
-    ``state(frame, mode)``, labelled by the last frame that it has seen, and ``carry(mode)``; the optimal gains
-    also have ``state_std(frame, mode)`` and ``posterior_covariance(mode, mode_1)``, those of the steady state. The
+    ``state(frame, mode)``, labelled by the last frame that it has seen, and ``carry``, for a later call; by
+    coordinates ``reads(mode)``, what each mode estimates in units of its deviation, and ``far(frame)``, new frames
+    unlike all embedded ones. Embedded frames (by time and value) have their own coordinates, of windows that see half a
+    window ahead, as the attribute ``has_seen`` says; new ones are read from their past alone. The optimal gains also
+    have ``state_std(frame, mode)`` and ``posterior_covariance(mode, mode_1)``, those of the steady state. The
     attribute ``contraction_factor`` is what a frame brings two states together by, at least. Lazy where
     ``frames`` is, one task a chunk in a chain of carries; a task holds its chunk of frames. The labels of
     the frames (``time`` and ``segment``) are read at once.

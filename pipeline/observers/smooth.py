@@ -39,6 +39,9 @@ def smooth(
 ) -> xr.Dataset:
     r"""Estimate every state from all frames, those after it included: for recordings that have ended.
 
+    By default the mean of the states that :func:`observe` gives forwards and backwards, each with its own mixture. With
+    ``preset="paper"`` or any option the smoother of a Kalman filter,
+
     .. math:: \hat x_i = x_i + C\,(\hat x_{i+1} - A x_i), \qquad C = P^{+} A^\top P^{-1}
 
     with the states x of the Kalman filter, its poles A and error covariances :math:`P^{+}` after and P before a
@@ -46,10 +49,10 @@ def smooth(
 
     Parameters
     ----------
-    embedding, frames, step, rates, substeps, burst_duration
+    embedding, frames, step, rates, substeps, burst_duration, reading
         As for :func:`observe`.
     gain
-        ``"kalman"`` or ``"dmk"``.
+        ``"kalman"`` (which ``"auto"`` is) or ``"dmk"``.
     initial
         State before a segment's first frame, as for :func:`observe`.
 

@@ -48,7 +48,7 @@ def test_answers__two_tiny_recordings_are_compared_and_reported():
 
 def test_answers__the_same_numbers_in_two_runs_and_from_the_cache(tmp_path):
     answers, case = importlib.import_module("answers"), part("simulations").gestures(length=150)
-    ways = answers.chosen_ways(["eight"], [])
+    ways = answers.chosen_ways(["paper eight"], [])
     runs = [answers.run([case], ways, ["dm"], modes=4, cache=folder) for folder in (tmp_path, tmp_path, None)]
     assert len(list(tmp_path.glob("*.npz"))) == 3
     assert runs[0][0]["truths"] == runs[1][0]["truths"] == runs[2][0]["truths"]
@@ -101,7 +101,7 @@ def test_streamed_score__without_both_classes_in_both_halves_there_is_none():
 
 def test_diffusion_maps__those_of_the_rivals_are_the_papers():
     rivals, case, known = part("rivals"), part("case"), part("simulations").regimes(length=300)
-    theirs = mo.embed(known.frames, n_modes=3, window=21, tolerance=1e-3)["coordinate"].values
+    theirs = mo.embed(known.frames, n_modes=3, preset="paper")["coordinate"].values
     spans = case.segments(known.frames)
     for width in (rivals._NARROW, 0):
         rivals._NARROW = width
@@ -170,3 +170,16 @@ def test_names__are_unique_and_those_of_the_cases():
     assert len(set(loaders.names())) == len(loaders.names())
     for name, simulate in simulations.SIMULATED.items():
         assert simulate(length=120).name == name
+
+
+def test_default__is_the_prototype():
+    """The engine's tiles, tasks and carries against one dense file of NumPy, where a yardstick holds both."""
+    prototype, known = part("prototype"), part("simulations").track(length=500)
+    theirs = prototype.estimate(known, 500, prototype.Settings())
+    embedding = mo.embed(known.frames)
+    assert embedding.attrs["shrinkage_target"] == theirs.target
+    assert embedding.attrs["shrinkage_intensity"] == pytest.approx(theirs.intensity, rel=1e-6)
+    assert embedding.attrs["foretold"] == pytest.approx(theirs.said[theirs.target], abs=2e-3)
+    ours = mo.observe(embedding, known.frames)["state"].values
+    for k, j in enumerate([2, 3, 4, 5, 6, 7, 0, 1]):  # it has the principal components first
+        assert abs(np.corrcoef(ours[:, k], theirs.state[:, j])[0, 1]) == pytest.approx(1, abs=1e-4)
