@@ -52,7 +52,7 @@ def continue_command(
     if len(paths) < 3:
         raise click.UsageError("Name the result, at least one new recording, and the output last.")
     if workers is not None and cluster != "local":
-        raise click.UsageError("--workers goes with --cluster local.")
+        raise click.UsageError("--workers only applies to --cluster local.")
     result, new, out = paths[0], paths[1:-1], paths[-1]
     if follow:
         _follow(result, new, out, cluster, workers, as_json, options)

@@ -156,18 +156,18 @@ class EmbedConfig(Engine, Geometry):
         """Refuse settings that exclude each other."""
         if self.rank is not None and self.regularization:
             raise ValueError(
-                f"embed: rank and regularization exclude each other, a ridge leaves nothing to cut; got {self.rank} "
-                f"and {self.regularization}. Give one of them."
+                f"embed: rank and regularization must not be given together, since a ridge leaves nothing to drop; got "
+                f"{self.rank} and {self.regularization}. Give one of them."
             )
         if self.method == "landmarks" and self.epsilon == "local":
             raise ValueError(
-                "embed: epsilon='local' needs the neighbours among all frames, which landmarks do not have; got "
-                "method='landmarks'. Give epsilon='median' or a number, or method='exact'."
+                "embed: epsilon='local' needs neighbours among all frames, so method must not be 'landmarks'; got "
+                "'landmarks'. Give epsilon='median' or a number, or engine=Engine(method='exact')."
             )
         if self.landmark_route == "diffusion" and self.alpha:
             raise ValueError(
-                "embed: landmark_route='diffusion' has no density normalisation, alpha must be 0 with it; got "
-                f"{self.alpha}. Give alpha=0, or landmark_route='nystrom'."
+                "embed: alpha must be 0 with landmark_route='diffusion', which has no density normalisation; got "
+                f"{self.alpha}. Give alpha=0, or engine=Engine(landmark_route='nystrom')."
             )
 
     @classmethod

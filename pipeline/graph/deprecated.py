@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import wraps
+from inspect import cleandoc
 from typing import Any, ParamSpec, TypeVar
 
 from .warn import warn
@@ -44,7 +45,7 @@ def renamed(function: Callable[P, R], old: str) -> Callable[P, R]:
         return function(*args, **options)
 
     old_name.__name__ = old_name.__qualname__ = old
-    old_name.__doc__ = f"Deprecated name of :func:`{new}`.\n\n{function.__doc__ or ''}"
+    old_name.__doc__ = f"Deprecated name of :func:`{new}`.\n\n{cleandoc(function.__doc__ or '')}"
     return old_name
 
 

@@ -1,4 +1,4 @@
-"""Where a result goes on: the samples of the next frames, their times and segments, to the bit of one long run."""
+"""Where a result continues: samples, times and segments of the next frames, bit-identical to one long run."""
 
 from __future__ import annotations
 
@@ -100,12 +100,14 @@ def learnt_from(result: Path, *, clip: bool = False) -> Learnt:
     root = check_whole("continue", result)
     if "settings" not in root:
         raise ValueError(
-            f"continue: {result} must hold its settings; got a demonstration or a result of an earlier version. "
-            "Make it with: manifold-observer run."
+            f"continue: {result} must hold its settings; got a demonstration, or a result of an earlier version. "
+            "Make it with manifold-observer run."
         )
     config = RunConfig.from_json(root["settings"])
     if clip and config.features.name != "histogram":
-        raise ValueError(f"continue: clip goes with histogram features; got {config.features.name}. Leave it out.")
+        raise ValueError(
+            f"continue: clip only applies to histogram features; got {config.features.name}. Leave it out."
+        )
     embedding, labels = read_embedding(result), open_group(result, "frames")["frames"]
     small = [
         name for name in embedding.data_vars if name in _SMALL or embedding[name].dims != embedding["reference"].dims
@@ -192,7 +194,7 @@ def laid(
     Parameters
     ----------
     learnt, position
-        What goes on, and from where.
+        The result to continue, and from where.
     paths
         All recordings of the stream, from the first.
     notice
@@ -235,8 +237,8 @@ def _without_holes(stretches: Sequence[Stretch], begin: int, notice: Notice) -> 
         if stretch.holes:
             source, first = stretch.recording.attrs["source"], stretch.holes[0][0] - stretch.place.first
             notice(
-                f"left out: {source} holds NaN or infinite values from sample {first} on; frames begin anew after "
-                "them, in a new segment"
+                f"left out: {source} holds NaN or infinite values from sample {first} on; a new segment begins after "
+                "them"
             )
     return whole
 
@@ -309,8 +311,8 @@ def _after_source(learnt: Learnt, position: Position, stretch: Stretch) -> Posit
     last = begin + (n_frames - 1) * learnt.hop
     if abs(float(_centres(learnt, [stretch], np.array([last]))[0]) - position.last_time) > learnt.period:
         raise ValueError(
-            f"continue: {path} must go on with the samples that {learnt.path} was made from; got another clock. "
-            "Name it under another path, to begin at its first sample."
+            f"continue: {path} must begin with the samples that {learnt.path} was made from; its clock differs. "
+            "Give it under another path to start from its first sample."
         )
     return replace(position, next_sample=last + learnt.hop, after=last + learnt.frame)
 
@@ -328,8 +330,8 @@ def _opened(path: Path, learnt: Learnt, notice: Notice | None, *, growing: bool)
     channels = [str(c) for c in recording["channel"].values] if known else map(str, range(recording.sizes["channel"]))
     if list(dict.fromkeys(channels)) != learnt.channels:
         raise ValueError(
-            f"continue: recordings must have the channels of the result, {', '.join(learnt.channels)}; got other ones "
-            f"in {path}. Choose a recording of the same sensors."
+            f"continue: recordings must have the channels of the result, {', '.join(learnt.channels)}; got others "
+            f"in {path}. Give a recording of the same sensors."
         )
     return in_units(recording, learnt.units, "continue")
 
@@ -339,7 +341,7 @@ def _check_length(path: Path, known: int, samples: int, *, last: bool) -> None:
     if samples < known:
         raise ValueError(
             f"continue: a recording must not shrink; got {samples} samples in {path}, which had {known}. "
-            "Restore it, or begin anew in another folder."
+            "Restore it, or start over in another folder."
         )
     if samples > known and not last:
         raise ValueError(
@@ -352,8 +354,8 @@ def _check_names(position: Position, paths: Sequence[Path]) -> None:
     """The recordings of earlier calls come first, in their order."""
     if position.named > len(paths) or (position.named and _names(paths[: position.named]) != position.names):
         raise ValueError(
-            f"continue: NEW must begin with the {position.named} recordings of the parts before, in their order; got "
-            "others. Name all of them from the first on, as in new/*.wav, or begin anew in another folder."
+            f"continue: NEW must begin with the {position.named} recordings of earlier calls, in the same order; got "
+            "others. Name all recordings from the first, as in new/*.wav, or start over in another folder."
         )
 
 

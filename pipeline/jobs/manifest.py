@@ -90,14 +90,16 @@ def check_whole(who: str, out: Path, groups: Sequence[str] | None = None) -> dic
     root = _root(out)
     attrs = attributes(out)
     if not attrs.get("complete"):
-        raise ValueError(f"{who}: {out} is no result, or was not finished. Run the same command, or copy it, again.")
+        raise ValueError(
+            f"{who}: {out} is not a result, or was not finished. Run the same command again, or copy it again."
+        )
     manifest = root["attributes"].get(_MANIFEST)
     if manifest is None:
-        warn(f"{who}: {out} was written by an earlier version, so that damage cannot be seen.")
+        warn(f"{who}: {out} was written by an earlier version, so damage cannot be detected.")
     else:
         damage = _root_damage(root, manifest) or next(_damages(out, manifest, groups), None)
         if damage is not None:
-            raise ValueError(f"{who}: {out} must be whole; {damage}. {_COPY_AGAIN}")
+            raise ValueError(f"{who}: {out} must be complete and unchanged; {damage}. {_COPY_AGAIN}")
     check_harmless(out)  # whoever made a list of its files may have made them to do harm
     return attrs
 
@@ -108,7 +110,7 @@ def first_foreign(out: Path) -> str | None:
     Files of a result that are missing do not matter here: nothing is lost with what is left.
     """
     if out.is_symlink() or not out.is_dir() or MARK not in attributes(out):
-        return "is no result of manifold-observer"
+        return "is not a result of manifold-observer"
     root = _root(out)
     manifest = root["attributes"].get(_MANIFEST)
     if manifest is None:

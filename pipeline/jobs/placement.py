@@ -48,7 +48,7 @@ def check_place(out: Path, inputs: Sequence[Path], overwrite: bool) -> None:
     if not os.path.lexists(place):
         return
     if not overwrite:
-        raise ValueError(f"store: {out} exists already. Choose another name, or give --overwrite.")
+        raise ValueError(f"store: {out} already exists. Choose another name, or give --overwrite.")
     check_replaceable(place, out)
 
 

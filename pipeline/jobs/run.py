@@ -42,8 +42,8 @@ def run(
 ) -> xr.DataTree:
     """Run features, embedding and observer over recordings, and store what they give; this computes.
 
-    Several recordings are segments of one, with a gap between. The result appears at ``out`` whole, at
-    the end, or not at all.
+    Several recordings are segments of one, with gaps between them. The result is written atomically: it
+    appears at ``out`` when it is complete.
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ def _features(recordings: Sequence[xr.DataArray], config: RunConfig) -> xr.DataA
         options["edges"] = shared_edges(recordings, options.pop("bins", None))
     if name != "identity" and "frame" not in options:
         raise ValueError(
-            f"run: {name} features need a frame length; got none. Give --frame 23ms, or a number of samples."
+            f"run: {name} features need a frame length; got none. Give a duration such as 23ms, or a number of samples."
         )
     make = FEATURES[name]
     return join_frames([make(recording, **options) for recording in recordings])
@@ -304,7 +304,7 @@ def _features(recordings: Sequence[xr.DataArray], config: RunConfig) -> xr.DataA
 def _origin(
     recordings: Sequence[Path], opened: Sequence[xr.DataArray], frames: xr.DataArray, config: RunConfig
 ) -> dict[str, Any]:
-    """What a result is made from and how, so that it can go on over new data."""
+    """What a result is made from and how, so that it can be continued with new data."""
     last, shift = opened[-1], float(np.ravel(frames.attrs.get("time_shifts", 0.0))[-1])
     return {
         "sources": [str(path) for path in recordings],

@@ -1,4 +1,4 @@
-"""Results on disk: a DataTree in Zarr that is there whole or not at all."""
+"""Results on disk: DataTrees in Zarr, written atomically."""
 
 from __future__ import annotations
 
@@ -165,8 +165,8 @@ def check_space(folder: Path, n_bytes: int) -> None:
     free = shutil.disk_usage(folder).free
     if n_bytes / _COMPRESSION > free:
         raise ValueError(
-            f"store: the disk must have room for {n_bytes / 2**30:.2f} GiB of numbers; {free / 2**30:.2f} GiB are free."
-            " Make room, or write to another disk."
+            f"store: the result needs {n_bytes / 2**30:.2f} GiB on disk, but only {free / 2**30:.2f} GiB are free."
+            " Free some space, or write to another disk."
         )
 
 
@@ -220,8 +220,8 @@ def _naming(place: Path) -> Iterator[None]:
         yield
     except (ValueError, RuntimeError) as error:
         raise ValueError(
-            f"store: the numbers in {place} must be those that were written; they are damaged ({error}). "
-            "Copy the result again, or make it anew."
+            f"store: {place} must be as it was written; it is damaged ({error}). "
+            "Copy the result again, or run the same command again."
         ) from None
 
 
@@ -289,5 +289,5 @@ def _set_aside(work: WorkFolder, place: Path, out: Path) -> None:
 def _refusal(error: OSError | ValueError, out: Path) -> str:
     """Why the finished result could not come to its place."""
     if isinstance(error, FileExistsError):
-        return f"store: something has appeared at {out} meanwhile and is not replaced. Move it away."
+        return f"store: something else appeared at {out} during the run, and is not replaced. Move it away."
     return str(error) if isinstance(error, ValueError) else f"store: {out} cannot be written: {error.strerror}."

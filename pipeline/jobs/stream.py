@@ -142,7 +142,7 @@ def follow(
     interval
         Seconds from one look to the next.
     idle
-        Seconds without a new whole frame after which to stop; None goes on for ever.
+        Seconds without a new whole frame after which to stop; None never stops.
     wait
         Called with ``interval`` between looks; following ends when it gives something true, as
         :meth:`threading.Event.wait` does.
@@ -314,8 +314,8 @@ def _position(part: Path, learnt: Learnt) -> Position:
     attrs = _checked("continue", part)
     if attrs.get("extends_fingerprint") != learnt.fingerprint:
         raise ValueError(
-            f"continue: OUT must hold parts that follow {learnt.path}; got {part}, which follows "
-            f"{attrs.get('extends', 'no result')}, as it was then. Name that result, or begin anew in another folder."
+            f"continue: OUT must hold parts that continue {learnt.path}; got {part}, which continues "
+            f"{attrs.get('extends', 'no result')}, as it was then. Give that result, or start over in another folder."
         )
     return Position.from_json(attrs["position"])
 
@@ -329,7 +329,7 @@ def _check_parts(out: Path) -> None:
 def _checked(who: str, part: Path) -> dict[str, Any]:
     """Attributes of a part that is whole."""
     if not is_complete(part):
-        raise ValueError(f"{who}: {part} is no complete part. Copy it again, or remove it and those after it.")
+        raise ValueError(f"{who}: {part} is not complete. Copy it again, or remove it and the parts after it.")
     return check_whole(who, part)
 
 
@@ -339,7 +339,7 @@ def _parts(out: Path) -> list[Path]:
     for number, part in enumerate(found):
         if int(part.stem) != number:
             raise ValueError(
-                f"stream: parts must be numbered without a hole; {out} has no {number:06d}.zarr. Restore it."
+                f"stream: parts must be numbered without a gap; {out} has no {number:06d}.zarr. Restore it."
             )
     return found
 
@@ -367,9 +367,7 @@ def _check_out(out: Path, inputs: Sequence[Path]) -> None:
     sweep(out, [Path(source) for source in inputs])
     foreign = os.path.lexists(out) and (not out.is_dir() or any(not _ours(path) for path in out.iterdir()))
     if foreign:
-        raise ValueError(
-            f"continue: OUT must be a new folder, or hold nothing but parts; got {out}. Choose another name."
-        )
+        raise ValueError(f"continue: OUT must be a new folder, or hold only parts; got {out}. Choose another name.")
 
 
 def _ours(path: Path) -> bool:

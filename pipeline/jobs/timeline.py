@@ -1,7 +1,7 @@
-"""Recordings that go on: stretches laid end to end, with one count of samples and one clock for all.
+"""Consecutive recordings: stretches laid end to end, with one count of samples and one clock for all.
 
 Throughout: a *stretch* is a recording, a *stream* the stretches one after the other. Samples count from the
-first sample of the first stretch. Stream time is in seconds, on the clock of the result that goes on.
+first sample of the first stretch. Stream time is in seconds, on the clock of the result that is continued.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..frames.join import seconds_between
 from ..frames.recording import GAP_PERIODS, Clock, clock, start_time
 from ..graph.spans import Span
 
-# Shares by which a sampling rate may differ: one that is told, and one that is measured from stored times.
+# Relative differences allowed in a sampling rate: if given, and if measured from stored times.
 _TOLD, _MEASURED = 1e-6, 1e-2
 _ENOUGH_STEPS = 20
 
@@ -90,7 +90,7 @@ class Lay:
     dated_shift: float = 0.0
 
     def place(self, path: object, recording: xr.DataArray, ticks: Clock, *, begins: bool) -> tuple[Stretch, Lay]:
-        """Lay a stretch after what is there: by its clock where that goes on, else without a gap.
+        """Lay a stretch after what is there: by its clock if that continues, otherwise without a gap.
 
         Before the stretch that ``begins`` a stream lie samples of the result that no frame holds: whether
         there is a gap is left to the frames.
@@ -110,8 +110,8 @@ class Lay:
             return self._after(Stretch(recording, ticks, found), self.anchor, date)
         if apart is not None or (not ticks.counted and own > self.anchor + self.period / 2):
             raise ValueError(
-                f"continue: recordings must follow each other in time; got {path}, which begins at {own + shift:g} s "
-                f"where what came before ends at {self.end:g} s. Name them in the order of their clocks."
+                f"continue: recordings must follow each other in time; got {path}, which begins at {own + shift:g} s, "
+                f"but the one before ends at {self.end:g} s. Give them in the order of their clocks."
             )
         place = Place(self.first, recording.sizes["time"], *self._going_on(own, ticks), told=False, parted=False)
         return self._after(Stretch(recording, ticks, place), own, date)

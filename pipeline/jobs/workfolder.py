@@ -140,7 +140,7 @@ def holding(parent: Path, name: str, busy: str) -> Iterator[WorkFolder]:
 
 @contextmanager
 def left_behind(parent: Path, name: str, own: WorkFolder) -> Iterator[list[WorkFolder]]:
-    """WorkFolder folders of runs that were killed or failed, newest first, held for the length of a block."""
+    """Work folders of runs that were killed or failed, newest first, held for the length of a block."""
     found: list[WorkFolder] = []
     try:
         for path in work_folders(parent, name):
@@ -229,7 +229,7 @@ def _begin(parent: Path, name: str) -> WorkFolder:
     except OSError as error:
         raise type(error)(
             f"store: the folder of {parent / name} must be writable; got: {error.strerror}. "
-            "Choose another folder, or make room or permissions there."
+            "Choose another folder, or change its permissions, or free some space."
         ) from None
 
 

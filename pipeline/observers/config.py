@@ -72,8 +72,8 @@ class ObserverConfig:
             object.__setattr__(self, "rates", plain_numbers("observe: rates", self.rates))
         if self.substeps is not None and (self.step != "euler" or not is_whole(self.substeps, 1)):
             raise ValueError(
-                f"observe: substeps must be at least 1 and goes with step='euler'; got {self.substeps} "
-                f"with step={self.step!r}. Leave it out, or give step='euler'."
+                f"observe: substeps must be at least 1, and only applies to step='euler'; got {self.substeps} with "
+                f"step={self.step!r}. Leave it out, or give step='euler'."
             )
 
     def resolved(self, *, coordinates: bool, usual_gain: str = "paper") -> ObserverConfig:

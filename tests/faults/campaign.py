@@ -206,7 +206,7 @@ class Campaign:
 
     def _refused(self, ended: Ended) -> list[str]:
         """The new result was there already: it stays, and the command says so."""
-        if ended.how != "failed" or "exists already" not in ended.said:
+        if ended.how != "failed" or "already exists" not in ended.said:
             return [f"did not say that OUT exists, but {ended.how}: {short(ended.said)}"]
         state, what = self._state_of_out()
         return manners(ended) + ([] if state == "new" else [what])

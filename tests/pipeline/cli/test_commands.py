@@ -256,7 +256,7 @@ def test_run__what_is_there_already_is_kept(call, tmp_path):
     assert call("run", recording, out, *IDENTITY)[0] == 0
     code, _, err = call("run", recording, out, *IDENTITY)
     assert code == 1
-    assert "exists already" in err
+    assert "already exists" in err
     assert call("run", recording, out, *IDENTITY, "--overwrite")[0] == 0
     code, _, err = call("run", recording, recording, *IDENTITY, "--overwrite")
     assert code == 1

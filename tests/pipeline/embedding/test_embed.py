@@ -363,13 +363,13 @@ REFUSALS = {
     ),
     "landmarks of local scale": (
         lambda: mo.embed(FRAMES, epsilon="local", engine=mo.Engine(method="landmarks"), preset="paper"),
-        "which landmarks do not have",
+        "needs neighbours among all frames, so method must not be",
     ),
     "diffusion route with alpha": (
         lambda: mo.embed(
             FRAMES, alpha=0.5, engine=mo.Engine(method="landmarks", landmark_route="diffusion"), preset="paper"
         ),
-        r"alpha must be 0 with it; got 0\.5",
+        r"alpha must be 0 with landmark_route='diffusion', which .*; got 0\.5",
     ),
     "scale too small": (
         lambda: mo.embed(FRAMES, epsilon=1e-9, preset="paper"),
@@ -386,7 +386,7 @@ REFUSALS = {
     ),
     "rank and ridge": (
         lambda: mo.embed(FRAMES, rank=2, geometry=mo.Geometry(regularization=1.0), preset="paper"),
-        "exclude each other",
+        "must not be given together",
     ),
     "n_modes": (lambda: mo.embed(FRAMES, n_modes=0, preset="paper"), "n_modes must be at least 1, or None; got 0"),
     "n_modes no whole number": (lambda: mo.embed(FRAMES, n_modes=2.5, preset="paper"), "n_modes must be at least 1"),

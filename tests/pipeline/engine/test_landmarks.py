@@ -212,7 +212,7 @@ def test_observe__runs_on_it(whole):
 
 
 def test_embed__refuses_local_scales():
-    with pytest.raises(ValueError, match=r"epsilon='local' needs the neighbours among all frames.*method='exact'"):
+    with pytest.raises(ValueError, match=r"epsilon='local' needs neighbours among all frames.*method='exact'"):
         mo.embed(FRAMES, **embed_options(epsilon="local", **OPTIONS), preset="paper")
 
 

@@ -111,7 +111,7 @@ def test_open_result__names_any_file_that_is_missing_or_short(copied, damage):
     for path in files(out):
         content = path.read_bytes()
         damage(path)
-        named = path.relative_to(out).as_posix() if path.parent != out else "is no result, or was not finished"
+        named = path.relative_to(out).as_posix() if path.parent != out else "is not a result, or was not finished"
         with pytest.raises(ValueError, match=rf"a\.zarr.*{named}.* again"):
             open_result(out)
         path.write_bytes(content)
@@ -140,7 +140,7 @@ def test_open_result__a_flipped_bit_anywhere_in_a_chunk_names_the_array(copied):
         group = path.relative_to(out).parts[0]
         for at in {0, len(content) // 2, len(content) - 1}:
             flip(path, at)
-            with pytest.raises(ValueError, match=rf"the numbers in .*{group}.* damaged .*Copy the result again"):
+            with pytest.raises(ValueError, match=rf"store: .*{group}.* damaged .*Copy the result again"):
                 open_group(out, group).load()
             path.write_bytes(content)
     assert np.isfinite(open_result(out)["state/state"]).all()
@@ -150,7 +150,7 @@ def test_open_result__the_array_is_named_to_the_last_part(copied):
     flip(copied / "a.zarr/state/state/c/0/0", 30)
     tree = open_result(copied / "a.zarr")
     tree["frames"].load()
-    with pytest.raises(ValueError, match=r"the numbers in .*a\.zarr/state/state must be those that were written"):
+    with pytest.raises(ValueError, match=r"a\.zarr/state/state must be as it was written; it is damaged"):
         tree["state/state"].mean().compute()
 
 
@@ -179,7 +179,7 @@ def test_open_result__one_of_an_earlier_version_opens_with_a_warning(copied):
     root = json.loads((copied / "a.zarr/zarr.json").read_text())
     del root["attributes"]["_nc_manifest"]
     (copied / "a.zarr/zarr.json").write_text(json.dumps(root))
-    with pytest.warns(UserWarning, match="was written by an earlier version, so that damage cannot be seen"):
+    with pytest.warns(UserWarning, match="was written by an earlier version, so damage cannot be detected"):
         assert open_result(copied / "a.zarr")["state/state"].shape == (60, 2)
 
 
@@ -205,10 +205,10 @@ def test_read_embedding__refuses_what_is_damaged(copied, damage, group):
 
 def test_read_embedding__a_flipped_bit_is_named(copied):
     flipped(copied / "a.zarr/embedding/coordinate/c/0/0")
-    with pytest.raises(ValueError, match=r"the numbers in .*embedding/coordinate must be"):
+    with pytest.raises(ValueError, match=r"store: .*embedding/coordinate must be as it was written"):
         read_embedding(copied / "a.zarr").load()
     flipped(copied / "a.zarr/embedding/lift/c/0/0")
-    with pytest.raises(ValueError, match=r"the numbers in .*embedding/lift must be"):
+    with pytest.raises(ValueError, match=r"store: .*embedding/lift must be as it was written"):
         learnt_from(copied / "a.zarr")
 
 
@@ -237,6 +237,6 @@ def test_command__damage_is_one_sentence(copied, console):
     code, out, err = console("continue", copied / "a.zarr", copied / "b.npy", copied / "new")
     assert (code, out) == (1, "")
     assert err.count("\n") == 1
-    assert "state/carry must be those that were written" in err
+    assert "state/carry must be as it was written" in err
     assert "Copy the result again" in err
     assert not (copied / "new").exists()

@@ -330,7 +330,7 @@ def test_overwrite__a_kill_between_the_renames_is_repaired(tmp_path, renames):
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert out.exists() == (renames != 1)
-    with pytest.raises(ValueError, match="exists already"):
+    with pytest.raises(ValueError, match="already exists"):
         write(out, values=3 * VALUES)
     if renames < 2:
         assert digest(out) == before
@@ -349,11 +349,11 @@ def test_overwrite__what_appears_after_such_a_kill_stays_and_so_do_both_results(
     subprocess.run(command, capture_output=True, timeout=120, check=False)
     a_file(out)
     before = digest(tmp_path)
-    with pytest.raises(ValueError, match="is no result of manifold-observer and is not replaced"):
+    with pytest.raises(ValueError, match="is not a result of manifold-observer and is not replaced"):
         write(out, overwrite=True)
     assert digest(tmp_path) == before
     out.rename(tmp_path / "aside")
-    with pytest.raises(ValueError, match="exists already"):
+    with pytest.raises(ValueError, match="already exists"):
         write(out, values=2 * VALUES)  # the earlier one is back in its place
     np.testing.assert_array_equal(state(out), VALUES)
 
@@ -542,7 +542,7 @@ def test_writing__relative_places_and_trailing_slashes(tmp_path, monkeypatch):
 def test_writing__a_folder_that_stands_for_itself(tmp_path, monkeypatch, out):
     (tmp_path / "in").mkdir()
     monkeypatch.chdir(tmp_path / "in")
-    for overwrite, message in ((False, "exists already"), (True, "is no result")):
+    for overwrite, message in ((False, "already exists"), (True, "is not a result")):
         with pytest.raises(ValueError, match=message):
             write(workfolder.Path(out), overwrite=overwrite)
 
@@ -574,7 +574,7 @@ def test_writing__a_folder_that_cannot_be_written(tmp_path, monkeypatch):
 
 def test_check_space__refuses_what_cannot_fit(tmp_path):
     check_space(tmp_path, 10)
-    with pytest.raises(ValueError, match=r"must have room for 1048576\.00 GiB of numbers; .* GiB are free"):
+    with pytest.raises(ValueError, match=r"needs 1048576\.00 GiB on disk, but only .* GiB are free"):
         check_space(tmp_path, 2**50)
 
 

@@ -144,7 +144,7 @@ def test_run__overwrites_when_asked(tmp_path):
     config = RunConfig(mo.FeatureConfig("identity"), **SMALL)
     run([array(tmp_path / "a.npy")], tmp_path / "out.zarr", config)
     other = array(tmp_path / "b.npy", seed=1, n=60)
-    with pytest.raises(ValueError, match="exists already"):
+    with pytest.raises(ValueError, match="already exists"):
         run([other], tmp_path / "out.zarr", config)
     assert run([other], tmp_path / "out.zarr", config, overwrite=True)["state/state"].sizes["frame"] == 60
 
@@ -153,7 +153,7 @@ def test_open_result__refuses_what_is_not_complete(tmp_path):
     xr.Dataset(attrs={"complete": False}).to_zarr(tmp_path / "a.zarr", zarr_format=3, consolidated=True)
     with pytest.raises(ValueError, match="was not finished"):
         open_result(tmp_path / "a.zarr")
-    with pytest.raises(ValueError, match="is no result"):
+    with pytest.raises(ValueError, match="is not a result"):
         open_result(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"b\.zarr does not exist"):
         open_result(tmp_path / "b.zarr")

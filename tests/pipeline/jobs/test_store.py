@@ -112,7 +112,7 @@ def test_writing__a_block_that_fails_leaves_the_earlier_result(tmp_path):
 
 def test_writing__an_earlier_result_is_replaced_when_asked(tmp_path):
     write(tmp_path / "out.zarr")
-    with pytest.raises(ValueError, match=r"exists already.*--overwrite"):
+    with pytest.raises(ValueError, match=r"already exists.*--overwrite"):
         write(tmp_path / "out.zarr")
     write(tmp_path / "out.zarr", values=2 * VALUES, overwrite=True)
     assert everything(tmp_path) == ["out.zarr"]
@@ -139,7 +139,7 @@ def foreign_array(path):
 @pytest.mark.parametrize("make", [foreign_folder, foreign_file, foreign_group, foreign_array])
 def test_writing__anything_else_is_never_replaced(tmp_path, make):
     make(tmp_path / "out.zarr")
-    for overwrite, message in ((False, "exists already"), (True, "is no result of manifold-observer")):
+    for overwrite, message in ((False, "already exists"), (True, "is not a result of manifold-observer")):
         with pytest.raises(ValueError, match=message):
             write(tmp_path / "out.zarr", overwrite=overwrite)
     assert everything(tmp_path) == ["out.zarr"]
@@ -188,7 +188,7 @@ def test_writing__a_run_that_finished_meanwhile_is_not_replaced(tmp_path, monkey
             yield work
 
     monkeypatch.setattr(store, "holding", another_finishes_first)
-    with pytest.raises(ValueError, match="exists already"):
+    with pytest.raises(ValueError, match="already exists"):
         write(tmp_path / "out.zarr", values=2 * VALUES)
     assert everything(tmp_path) == ["out.zarr"]
     np.testing.assert_array_equal(open_result(tmp_path / "out.zarr")["state/state"], VALUES)

@@ -280,7 +280,7 @@ def test_continue__samples_outside_the_edges_are_refused_or_clipped(learnt, tmp_
         continue_run(learnt("histogram"), [new], tmp_path / "out")
     assert not (tmp_path / "out").exists()
     assert continue_run(learnt("histogram"), [new], tmp_path / "out", clip=True).added == 21
-    with pytest.raises(ValueError, match="clip goes with histogram features; got stft"):
+    with pytest.raises(ValueError, match="clip only applies to histogram features; got stft"):
         continue_run(learnt("stft"), [new], tmp_path / "other", clip=True)
 
 
@@ -367,12 +367,10 @@ def test_continue__overlapping_clocks_are_refused(tmp_path):
     times = np.arange(LEARNT) * 0.5
     result = learn(tmp_path, "identity", lambda folder, name, values: write_csv(folder, name, values, times))
     within = write_csv(tmp_path, "within", ALL[:50], 290 + times[:50])
-    with pytest.raises(ValueError, match=r"follow each other in time; got .*within\.csv, which begins at 290 s where"):
+    with pytest.raises(ValueError, match=r"follow each other in time; got .*within\.csv, which begins at 290 s, but"):
         continue_run(result, [within], tmp_path / "out")
     pieces = [write_csv(tmp_path, f"{t}", ALL[:50], t + times[:50]) for t in (300, 320)]
-    with pytest.raises(
-        ValueError, match=r"got .*320\.csv, which begins at 320 s where what came before ends at 324\.5 s"
-    ):
+    with pytest.raises(ValueError, match=r"got .*320\.csv, which begins at 320 s, but the one before ends at 324\.5 s"):
         continue_run(result, pieces, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -493,7 +491,7 @@ def test_continue__recordings_of_earlier_calls_come_first(learnt, tmp_path):
     pieces = [write_npy(tmp_path, name, ALL[LEARNT:]) for name in "abc"]
     continue_run(learnt("stft"), pieces[:2], tmp_path / "out")
     for others in (pieces[2:], pieces[:1], pieces[::-1]):
-        with pytest.raises(ValueError, match="must begin with the 2 recordings of the parts before"):
+        with pytest.raises(ValueError, match="must begin with the 2 recordings of earlier calls"):
             continue_run(learnt("stft"), others, tmp_path / "out")
     assert everything(tmp_path / "out") == ["000000.zarr"]
 
@@ -512,7 +510,7 @@ def test_continue__parts_of_another_result_are_refused(learnt, tmp_path):
     continue_run(learnt("stft"), [new], tmp_path / "out")
     other = learn(tmp_path, "stft", gamma=0.5)
     with pytest.raises(
-        ValueError, match=r"must hold parts that follow .*learnt\.zarr; got .*000000\.zarr, which follows"
+        ValueError, match=r"must hold parts that continue .*learnt\.zarr; got .*000000\.zarr, which continues"
     ):
         continue_run(other, [new], tmp_path / "out")
 
@@ -562,7 +560,7 @@ def test_continue__the_place_is_for_parts_alone(learnt, tmp_path):
     new = write_npy(tmp_path, "new", ALL[LEARNT:])
     with pytest.raises(ValueError, match="OUT must not be the result or a recording"):
         continue_run(learnt("stft"), [new], learnt("stft"))
-    with pytest.raises(ValueError, match="hold nothing but parts"):
+    with pytest.raises(ValueError, match="hold only parts"):
         continue_run(learnt("stft"), [new], tmp_path)
     with pytest.raises(ValueError, match="must exist"):
         continue_run(learnt("stft"), [new], tmp_path / "no" / "out")
@@ -577,7 +575,7 @@ def test_continue__nothing_of_the_users_in_the_place_is_touched(learnt, tmp_path
     (tmp_path / "out" / name).mkdir()
     (tmp_path / "out" / name / "thesis.tex").write_text("years of work")
     more = write_npy(tmp_path, "more", ALL[:100])
-    with pytest.raises(ValueError, match="hold nothing but parts"):
+    with pytest.raises(ValueError, match="hold only parts"):
         continue_run(learnt("stft"), [new, more], tmp_path / "out")
     assert (tmp_path / "out" / name / "thesis.tex").read_text() == "years of work"
 
@@ -668,7 +666,7 @@ def test_open_stream__refuses_what_is_not_whole(learnt, tmp_path):
     with pytest.raises(ValueError, match=r"has no 000000\.zarr"):
         mo.open_stream(tmp_path / "out")
     xr.Dataset().to_zarr(tmp_path / "out" / "000000.zarr", zarr_format=3, consolidated=False)
-    with pytest.raises(ValueError, match=r"000000\.zarr is no complete part"):
+    with pytest.raises(ValueError, match=r"000000\.zarr is not complete"):
         mo.open_stream(tmp_path / "out")
     with pytest.raises(FileNotFoundError, match="holds no parts"):
         mo.open_stream(tmp_path / "nothing")
@@ -796,7 +794,7 @@ def test_command__follows_until_nothing_comes(call, learnt, tmp_path):
     ("words", "code", "message"),
     [
         (["a.zarr", "b.npy"], 2, "Name the result, at least one new recording, and the output last"),
-        (["a.zarr", "b.npy", "out", "--workers", 2], 2, "--workers goes with --cluster local"),
+        (["a.zarr", "b.npy", "out", "--workers", 2], 2, "--workers only applies to --cluster local"),
         (["a.zarr", "b.npy", "out", "--interval", -1], 2, "-1.0 is not in the range"),
         (["a.zarr", "b.npy", "out"], 1, "a.zarr does not exist"),
         (["a.zarr", "b.npy", "out", "--follow"], 1, "a.zarr does not exist"),

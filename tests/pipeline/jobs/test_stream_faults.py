@@ -104,7 +104,7 @@ def test_follow__goes_on_after_what_is_missing(learnt, tmp_path, bad, at):
     np.testing.assert_array_equal(np.flatnonzero(np.diff(found.segment)), [at - 1] if at else [])
     np.testing.assert_allclose(np.diff(found.time), np.where(np.arange(len(values) - 3) == at - 1, 0.3, 0.1))
     assert len(said) == 1
-    assert said[0].startswith(f"left out: {new} holds NaN or infinite values from sample {at} on; frames begin anew")
+    assert said[0].startswith(f"left out: {new} holds NaN or infinite values from sample {at} on; a new segment begins")
 
 
 def test_follow__holes_give_the_same_wherever_the_calls_are_cut(learnt, tmp_path):

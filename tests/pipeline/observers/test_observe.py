@@ -275,7 +275,7 @@ REFUSALS = {
     "step": (lambda: mo.observe(EMBEDDING, FRAMES, step="leap"), "step must be one of 'exact', 'euler'"),
     "initial": (lambda: mo.observe(EMBEDDING, FRAMES, initial="zero"), "initial must be one of 'steady', 'paper'"),
     "substeps": (lambda: mo.observe(EMBEDDING, FRAMES, step="euler", substeps=0), "substeps must be at least 1"),
-    "substeps of exact": (lambda: mo.observe(EMBEDDING, FRAMES, substeps=2), "goes with step='euler'"),
+    "substeps of exact": (lambda: mo.observe(EMBEDDING, FRAMES, substeps=2), "only applies to step='euler'"),
     "Euler that does not contract": (
         lambda: mo.observe(EMBEDDING, FRAMES, 0.1, step="euler", substeps=1),
         r"must contract; got the factor -1\.25 a frame for mode 2 .*Give substeps=3",
