@@ -13,6 +13,15 @@ from .computing import paying, session, writing
 from .config_file import config_file
 from .options import Sectioned, settings_of, taken
 
+# Attributes of an embedding that say what it chose by itself.
+_CHOSEN = (
+    "condition_why",
+    "shrinkage_target",
+    "shrinkage_intensity",
+    "foretold",
+    "foretold_by_chance",
+)
+
 
 @settings_of(RunConfig)
 @config_file
