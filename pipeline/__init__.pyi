@@ -5,6 +5,8 @@ from .embedding.embed import embed as embed
 from .embedding.extend import extend as extend
 from .embedding.plan import Plan as Plan
 from .embedding.plan import plan as plan
+from .embedding.tune import Tuned as Tuned
+from .embedding.tune import tune as tune
 from .engine.config import EmbedConfig as EmbedConfig
 from .engine.config import Engine as Engine
 from .engine.config import Geometry as Geometry

@@ -15,6 +15,7 @@ from .demo import demo_group
 from .plan import plan_command
 from .reproduce import reproduce_command
 from .run import run_command
+from .tune import tune_command
 
 
 @click.group(
@@ -30,7 +31,7 @@ def cli(context: click.Context, debug: bool) -> None:
     context.obj = {"debug": debug}
 
 
-for _command in (run_command, continue_command, plan_command, demo_group, reproduce_command):
+for _command in (run_command, continue_command, plan_command, tune_command, demo_group, reproduce_command):
     cli.add_command(_command)
 cli.add_command(renamed(continue_command, "extend"))
 

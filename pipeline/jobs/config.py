@@ -143,6 +143,21 @@ class RunConfig:
         """
         return json.dumps(asdict(self), default=_from_numpy)
 
+    def to_toml(self) -> str:
+        """Settings that differ from the defaults, by their names on the command line, for ``run --config``.
+
+        Examples
+        --------
+        >>> print(RunConfig(FeatureConfig("stft", frame="23ms"), embedding=EmbedConfig(window=11)).to_toml(), end="")
+        frame = "23ms"
+        window = 11
+        """
+        usual, lines = RunConfig().flat(), []
+        for name, value in self.flat().items():
+            if name not in usual or usual[name] != value:
+                lines.append(f"{name.replace('_', '-')} = {json.dumps(value)}\n")
+        return "".join(lines)
+
     @classmethod
     def from_json(cls, text: str) -> RunConfig:
         """Settings from what :meth:`to_json` gave, now or in an earlier version.

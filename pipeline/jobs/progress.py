@@ -27,6 +27,7 @@ _AFTER = frozenset(("projections", "embedding", "observer", "smoother", "scores"
 STAGES = (
     Stage("references", 10, _EXACT | _AFTER | {"simulate", "features", "frames", "sums", "links", "landmarks"}),
     Stage("extend", 30, _EXACT | _AFTER | {"simulate", "features", "frames", "sums", "links", "landmarks"}),
+    Stage("tune", 30),
     Stage("simulate", 8),
     Stage("features", 10),
     Stage("frames", 4),

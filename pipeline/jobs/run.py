@@ -84,7 +84,7 @@ def run(
         check_files(recordings, folder)
         with stages("features"):
             opened = alike([open_recording(path, **config.opening.options()) for path in recordings], "run")
-            frames = _features(opened, config)
+            frames = features_of(opened, config)
             frames.attrs["sources"] = [str(path) for path in recordings]
             start(folder, {**_origin(recordings, opened, frames, config), **_plain(config.flat())})
         analyse(folder, frames, config, stages, checkpoint=passes)
@@ -127,7 +127,7 @@ def plan_run(recordings: Sequence[Path], config: RunConfig) -> Plan:
     """
     check_files(recordings)
     opened = alike([open_recording(path, **config.opening.options()) for path in recordings], "run")
-    return plan(_features(opened, config), **config.embedding.options())
+    return plan(features_of(opened, config), **config.embedding.options())
 
 
 def count_frames(recordings: Sequence[Path], config: RunConfig) -> int:
@@ -288,7 +288,7 @@ def _with_reference(embedding: xr.Dataset, frames: xr.DataArray) -> xr.Dataset:
     return embedding.assign(reference=frames.drop_vars(frames.coords))
 
 
-def _features(recordings: Sequence[xr.DataArray], config: RunConfig) -> xr.DataArray:
+def features_of(recordings: Sequence[xr.DataArray], config: RunConfig) -> xr.DataArray:
     """Frames of all recordings, with the same bins where there are bins."""
     name, options = config.features.name, config.features.options()
     if name == "histogram" and "edges" not in options:

@@ -1,0 +1,41 @@
+"""The command ``tune``: which settings suit recordings, as a file for ``run --config``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..engine.config import EmbedConfig
+from ..jobs.config import FeatureConfig, OpenConfig, RunConfig
+from .config_file import config_file
+from .options import Sectioned, settings_of, taken
+
+
+@settings_of(FeatureConfig, OpenConfig, EmbedConfig)
+@config_file
+@click.command("tune", cls=Sectioned)
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORDING... OUT.toml")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
+def tune_command(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
+    """Find settings that suit recordings, without any label.
+
+    Tries windows, scales and transforms on a sample of the frames, in this process, and takes those whose coordinates
+    foretell most of the features a few frames later. OUT.toml is written for run --config, which repeats them.
+    """
+    from ..jobs.tuning import tune_run  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+
+    if len(paths) < 2:
+        raise click.UsageError("Name at least one recording, and the file to write last.")
+    out = paths[-1]
+    if out.suffix != ".toml":
+        raise click.UsageError(f"OUT must end in .toml; got {out}.")
+    config = RunConfig(taken(FeatureConfig, options), taken(OpenConfig, options), taken(EmbedConfig, options))
+    found, text = tune_run(paths[:-1], config, out)
+    if as_json:
+        said = {name: {"foretold": one.share, "by_chance": one.by_chance} for name, one in found.said.items()}
+        click.echo(json.dumps({"out": str(out), "chosen": found.name, "candidates": said}))
+    else:
+        click.echo(f"{found}\nwritten to {out}:\n{text.rstrip()}")

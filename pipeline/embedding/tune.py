@@ -1,0 +1,189 @@
+"""Which settings of the embedding suit a recording, without any label: a scan on a sample of its frames."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from manifold_observer.tasks.arrays import Floats, Integers
+from manifold_observer.tasks.engine import foretelling
+from manifold_observer.tasks.engine.conditioning import conditioned
+from manifold_observer.tasks.engine.foretelling import Foretold
+
+from ..engine.config import EmbedConfig
+from ..engine.cuts import sample_spans
+from ..frames.conditioning import conditioning_of
+from ..frames.labels import MAKE_FRAMES, frame_labels, in_order, segment_of
+from ..frames.segments import segment_spans
+from ..graph.compute import Progress, silent
+from .embed import embed
+
+CANDIDATES: dict[str, dict[str, Any]] = {
+    "default": {},
+    "window of 11": {"window": 11},
+    "window of 41": {"window": 41},
+    "half the scale": {"epsilon_factor": 0.5},
+    "twice the scale": {"epsilon_factor": 2.0},
+    "features as they are": {"condition": "none"},
+    "features over their deviation": {"condition": "standard"},
+}
+"""What is tried, by name: options that differ from the ones given."""
+# Frames of the sample, and of each of its runs.
+_FRAMES, _RUN = 2048, 512
+# Another setting than the first must foretell so much more of the features to be taken.
+_MARGIN = 0.01
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What a scan found.
+
+    Examples
+    --------
+    >>> found = Tuned(EmbedConfig(window=11), "window of 11", {"default": Foretold(0.2, 0.01),
+    ...                                                        "window of 11": Foretold(0.3, 0.01)})
+    >>> print(found)
+      default                        foretells 20.0%, in random order at most 1.0%
+    > window of 11                   foretells 30.0%, in random order at most 1.0%
+    """
+
+    config: EmbedConfig
+    """The settings to take."""
+    name: str
+    """Their name in the scan."""
+    said: Mapping[str, Foretold]
+    """What every candidate foretells of the features a few frames later, and in random order at most."""
+
+    @property
+    def table(self) -> xr.Dataset:
+        """The scan: ``foretold(candidate)`` and ``foretold_by_chance(candidate)``, shares of variance."""
+        names = np.array([*self.said], object)
+        shares = {
+            "foretold": ("candidate", [found.share for found in self.said.values()]),
+            "foretold_by_chance": ("candidate", [found.by_chance for found in self.said.values()]),
+        }
+        return xr.Dataset(shares, coords={"candidate": names}, attrs={"chosen": self.name})
+
+    def __str__(self) -> str:
+        """The scan as text."""
+        return "\n".join(
+            f"{'>' if name == self.name else ' '} {name:30} foretells {found.share:.1%}, in random order at most "
+            f"{found.by_chance:.1%}"
+            for name, found in self.said.items()
+        )
+
+
+def tune(
+    frames: xr.DataArray,
+    config: EmbedConfig | None = None,
+    candidates: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    progress: Progress = silent,
+) -> Tuned:
+    """Try settings of the embedding on a sample of the frames, and say which coordinates foretell most; this computes.
+
+    A candidate embeds at most 2,048 frames, in runs of 512. What counts is the share of the features' variance three
+    and five frames later that a linear reading of its coordinates and principal components predicts, on blocks that
+    are left out. The features are the leading components as the first candidate conditions them, for all candidates.
+
+    Parameters
+    ----------
+    frames
+        Dims ``(frame, feature)``, as for :func:`embed`.
+    config
+        Settings that all candidates share; the defaults when absent.
+    candidates
+        Options of :class:`EmbedConfig` by name, those that differ; windows, scales and conditionings when absent. The
+        first is kept unless another foretells a hundredth more.
+    progress
+        Called with (stage, candidates done, candidates in all).
+
+    Returns
+    -------
+    The settings to take, as ``config``, and the scan, as ``table``; ``print`` shows it.
+
+    Raises
+    ------
+    ValueError
+        Bad options, or frames that no candidate can embed.
+
+    Examples
+    --------
+    >>> rng, time = np.random.default_rng(0), np.arange(600)
+    >>> slow = np.sin(2 * np.pi * time / 200)[:, None] * [1.0, 0.5, -1.0]
+    >>> frames = xr.DataArray(slow + 0.1 * rng.normal(size=(600, 3)), dims=("frame", "feature"))
+    >>> found = tune(frames, candidates={"default": {}, "window of 11": {"window": 11}})
+    >>> bool(found.table.foretold[0] > 0.5)
+    True
+    """
+    frames = in_order("tune: frames", frames, ("frame", "feature"), MAKE_FRAMES)
+    shared = config or EmbedConfig()
+    tried = {name: replace(shared, **options) for name, options in (candidates or CANDIDATES).items()}
+    sample, run = _sampled(frames)
+    said: dict[str, Foretold] = {}
+    target: Floats | None = None
+    for done, (name, own) in enumerate(tried.items()):
+        progress("tune", done, len(tried))
+        found = _embedded(sample, own)
+        if found is None:
+            continue
+        target = _leading(found, sample) if target is None else target
+        said[name] = foretelling.foretold(_read(found), target, run)
+    progress("tune", len(tried), len(tried))
+    if not said:
+        raise ValueError(
+            "tune: no candidate could embed the sampled frames. Embed them with mo.embed to see what is wrong."
+        )
+    best = max(said, key=lambda name: said[name].share)
+    first = next(iter(said))
+    chosen = best if said[best].share > said[first].share + _MARGIN else first
+    return Tuned(tried[chosen], chosen, said)
+
+
+def _sampled(frames: xr.DataArray) -> tuple[xr.DataArray, Integers]:
+    """Runs of consecutive frames, computed, each a segment of its own at least; and the run of every frame."""
+    spans = sample_spans(frames.sizes["frame"], _RUN, _FRAMES)
+    segment = segment_of(frames)
+    run, number, end = [], -1, -1
+    for start, stop in spans:
+        for first, last in segment_spans(segment[start:stop]):
+            joined = first == 0 and start == end and segment[start - 1] == segment[start]
+            number += not joined
+            run.append(np.full(last - first, number))
+        end = stop
+    numbers = np.concatenate(run)
+    rows = np.concatenate([np.arange(*span) for span in spans])
+    some = frames.isel(frame=rows).compute()
+    labels = {name: c for name, c in frame_labels(some).items() if name != "segment"}
+    return some.assign_coords({**labels, "segment": ("frame", numbers)}), numbers
+
+
+def _embedded(sample: xr.DataArray, config: EmbedConfig) -> xr.Dataset | None:
+    """The sample embedded with some settings; None where they do not suit it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the scan says how good it is
+        try:
+            return embed(sample, **config.options())
+        except (ValueError, RuntimeError):
+            return None
+
+
+def _leading(embedding: xr.Dataset, sample: xr.DataArray) -> Floats:
+    """Leading principal components of the features, as the embedding conditions them."""
+    values = conditioned(sample.values.astype(np.float64), conditioning_of(embedding))
+    values = values - values.mean(axis=0)
+    directions = np.linalg.svd(values, full_matrices=False)[2]
+    return values @ directions[:8].T
+
+
+def _read(embedding: xr.Dataset) -> Floats:
+    """What a state is read from."""
+    names = ["coordinate", *(["principal"] if "principal" in embedding else [])]
+    read = np.hstack([embedding[name].values for name in names])
+    deviation = read.std(axis=0)
+    return np.asarray((read - read.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0))
