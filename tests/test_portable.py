@@ -63,7 +63,7 @@ Hearing().listen()
 
 # Without any locks a run is refused, since two might write to one place.
 from pathlib import Path
-config = mo.RunConfig("identity", embed_options={"n_modes": 2})
+config = mo.RunConfig(mo.FeatureConfig("identity"), embedding=mo.EmbedConfig(n_modes=2))
 arguments = [Path(folder, "walk.npy")], Path(folder, "walk.zarr"), config
 try:
     mo.run(*arguments)

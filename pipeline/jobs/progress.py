@@ -25,9 +25,9 @@ _AFTER = frozenset(("projections", "embedding", "observer", "smoother", "scores"
 # In the order of a run. A stage that it does not have counts as done when a later one begins. New frames are placed in
 # an embedding in the stages "frames", "covariances", "references" and "extend".
 STAGES = (
+    Stage("tune", 100),
     Stage("references", 10, _EXACT | _AFTER | {"simulate", "features", "frames", "sums", "links", "landmarks"}),
     Stage("extend", 30, _EXACT | _AFTER | {"simulate", "features", "frames", "sums", "links", "landmarks"}),
-    Stage("tune", 30),
     Stage("simulate", 8),
     Stage("features", 10),
     Stage("frames", 4),

@@ -170,4 +170,4 @@ def test_main__a_file_that_was_cut_is_no_interrupt(console, monkeypatch, in_this
 def test_help__says_how_signals_end_a_command(console):
     code, out, err = console("--help")
     assert (code, err) == (0, "")
-    assert "Ctrl-C 130" in out
+    assert "Ctrl-C 130, SIGTERM 143" in " ".join(out.split())

@@ -38,7 +38,7 @@ def own_fields(kind, *inherited):
 
 @pytest.mark.parametrize(
     ("function", "fields"),
-    [(mo.embed, own_fields(mo.EmbedConfig, mo.Engine)), (mo.observe, own_fields(mo.ObserverConfig))],
+    [(mo.embed, own_fields(mo.EmbedConfig, mo.Engine, mo.Geometry)), (mo.observe, own_fields(mo.ObserverConfig))],
     ids=["embed", "observe"],
 )
 def test_signature__has_every_setting_with_its_default(function, fields):

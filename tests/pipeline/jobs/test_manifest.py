@@ -88,7 +88,7 @@ def test_results__open_in_plain_xarray_and_zarr_without_a_warning(made):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         trees = [xr.open_datatree(made / "a.zarr", consolidated=how, chunks={}) for how in (None, True, False)]
-        assert xr.open_zarr(made / "a.zarr", group="state", consolidated=False)["state"].shape == (60, 2)
+        assert xr.open_zarr(made / "a.zarr", group="state", consolidated=False)["state"].shape == (60, 4)
         for consolidated in (None, True, False):
             root = zarr.open_group(made / "a.zarr", mode="r", use_consolidated=consolidated)
             assert sorted(name for name, _ in root.members()) == ["embedding", "frames", "state"]
@@ -180,7 +180,7 @@ def test_open_result__one_of_an_earlier_version_opens_with_a_warning(copied):
     del root["attributes"]["_nc_manifest"]
     (copied / "a.zarr/zarr.json").write_text(json.dumps(root))
     with pytest.warns(UserWarning, match="was written by an earlier version, so damage cannot be detected"):
-        assert open_result(copied / "a.zarr")["state/state"].shape == (60, 2)
+        assert open_result(copied / "a.zarr")["state/state"].shape == (60, 4)
 
 
 def test_check_whole__only_what_is_used(copied):

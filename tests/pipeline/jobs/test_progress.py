@@ -12,6 +12,7 @@ import pytest
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.jobs.progress import STAGES, Stages
 from manifold_observer.pipeline.jobs.run import RunConfig, run
+from strategies import embed_options
 
 ROOT = Path(__file__).parents[3]
 REPORTING = {"compute", "persist", "stream", "progress", "report"}
@@ -105,7 +106,7 @@ ROUTES = {
     "local scale": {"home": "resident", "epsilon": "local"},
     "given scale": {"home": "resident", "epsilon": 300.0},
     "landmarks": THROUGH,
-    "k-means++": THROUGH | {"landmark_choice": "kmeans++"},
+    "k-means++": THROUGH | {"landmark_choice": "kmeans++", "preset": "paper"},
     "diffusion route": THROUGH | {"landmark_route": "diffusion"},
     "refined": THROUGH | {"refine": 2, "home": "resident"},
     "refined diffusion": THROUGH | {"refine": 1, "landmark_route": "diffusion"},
@@ -147,7 +148,10 @@ class Watched(Stages):
 def test_bar__moves_in_every_stage_of_a_run(tmp_path, few_landmarks, in_this_thread, make_frames, route):
     np.save(tmp_path / "walk.npy", make_frames(n=400, p=4).values)
     config = RunConfig(
-        "identity", embed_options=OPTIONS | ROUTES[route], observe_options={"gain": "kalman"}, smooth=True
+        mo.FeatureConfig("identity"),
+        embedding=mo.EmbedConfig(**OPTIONS | ROUTES[route]),
+        observer=mo.ObserverConfig(gain="kalman"),
+        smooth=True,
     )
     stages = Watched()
     with stages.bar():
@@ -169,7 +173,7 @@ def moves(reported):
 @pytest.mark.parametrize("options", [{}, THROUGH], ids=["exact", "landmarks"])
 def test_bar__moves_in_every_stage_of_an_extension(in_this_thread, make_frames, options):
     frames = make_frames(n=400, p=4)
-    embedding = mo.embed(frames[:300], **OPTIONS, **options)
+    embedding = mo.embed(frames[:300], **embed_options(**OPTIONS, **options))
     stages = Watched()
     with stages.bar():
         mo.extend(embedding, frames[300:], progress=stages.report)
