@@ -28,8 +28,9 @@ from .references import References, axes_of, packed_precisions, reference_number
 # New frames of one task, and of one product: always as many, so that a frame's numbers do not depend on how many
 # others came with it.
 _SPAN, _TOGETHER = 2048, 256
-# Frames whose numbers tell whether frames of the same times are the embedded ones.
-_COMPARED = 5
+# Frames whose numbers tell whether frames of the same times are the embedded ones: evenly spread, and the extreme ones
+# of some coordinates, for the others may all be silent.
+_COMPARED, _EXTREMES = 5, 3
 
 
 class Read(NamedTuple):
@@ -89,12 +90,21 @@ def embedded_numbers(embedding: xr.Dataset, frames: xr.DataArray) -> Integers:
     known = np.flatnonzero(number >= 0)
     if not len(known) or "reference" not in embedding:
         return np.full(n, -1)
-    some = known[np.unique(np.linspace(0, len(known) - 1, _COMPARED).astype(int))]
+    some = known[_telling(embedding, number[known])]
     own, theirs = (
         np.stack([np.asarray(data.transpose("frame", "feature")[int(k)].values) for k in numbers])
         for data, numbers in ((frames, some), (embedding["reference"], number[some]))
     )
     return number if np.array_equal(own.astype(np.float64), theirs.astype(np.float64)) else np.full(n, -1)
+
+
+def _telling(embedding: xr.Dataset, known: Integers) -> Integers:
+    """Places among embedded frames of which a few tell the recording from another one."""
+    spread = np.linspace(0, len(known) - 1, _COMPARED).astype(int)
+    if "coordinate" not in embedding:
+        return np.unique(spread)
+    psi = embedding["coordinate"].values[known, :_EXTREMES]
+    return np.unique(np.concatenate([spread, psi.argmin(axis=0), psi.argmax(axis=0)]))
 
 
 def along_axes(embedding: xr.Dataset, frames: xr.DataArray) -> Floats:

@@ -106,6 +106,15 @@ def test_embedded_numbers__go_by_time_and_value(embedding, frames, expected):
     np.testing.assert_array_equal(embedded_numbers(embedding, frames), expected)
 
 
+def test_embedded_numbers__recordings_that_are_silent_most_of_the_time_are_told_apart():
+    """Their evenly spread frames agree."""
+    rng, events = np.random.default_rng(0), np.arange(120) % 10 == 5
+    one, other = (as_frames(np.where(events[:, None], rng.normal(size=(120, P)), 0.0)) for _ in range(2))
+    embedding = mo.embed(one, n_modes=2)
+    assert (embedded_numbers(embedding, one) == np.arange(120)).all()
+    assert (embedded_numbers(embedding, other) == -1).all()
+
+
 def test_starts__short_pauses_are_bridged_unless_nobody_knows_how_short():
     """The second segment follows at once, the third after 3 s, which is 6 frames, the fourth after 50 s."""
     assert np.flatnonzero(starts_of(FRAMES)).tolist() == [0, 182, 350]
