@@ -59,7 +59,8 @@ def coordinates(frames: Floats, precision: Floats, n_modes: int) -> Floats:
     start = np.random.default_rng(0).normal(size=len(kernel)).astype(kernel.dtype)
     values, vectors = eigsh(kernel, n_modes + 1, which="LA", v0=start, tol=1e-4)
     psi = vectors[:, np.argsort(-values)[1:]].astype(np.float64) / root[:, None]
-    return psi / np.sqrt(np.mean(psi**2, axis=0))
+    deviation = np.sqrt(np.mean(psi**2, axis=0))
+    return psi / np.where(deviation > 0, deviation, 1.0)
 
 
 def foretold(coordinates: Floats, frames: Floats, run: Integers) -> Foretold:

@@ -47,3 +47,10 @@ def test_foretold__pairs_do_not_reach_over_the_end_of_a_run():
     alone = foretelling.foretold(frames, frames, np.arange(400) // 4)  # runs of 4: three ahead only, and no five
     assert alone == foretelling.Foretold(0.0, 0.0)
     assert foretelling.foretold(frames[:30], frames[:30], np.zeros(30, int)) == foretelling.Foretold(0.0, 0.0)
+
+
+def test_coordinates__of_frames_that_are_mostly_equal_are_finite():
+    frames = np.where(np.arange(120)[:, None] % 10 == 5, np.random.default_rng(0).normal(size=(120, 3)), 0.0)
+    psi = foretelling.coordinates(frames, np.repeat(np.eye(3)[None], 120, axis=0), 2)
+    assert np.isfinite(psi).all()
+    assert foretelling.foretold(psi, frames, np.zeros(120, int)).share < 0.2
