@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +24,7 @@ from ..engine.decide import Measured, decide, measure
 from ..engine.eigensolve import modes_to_keep, warn_frozen
 from ..engine.exact import find_modes
 from ..engine.problem import Found, Problem
-from ..engine.shrink import warn_unforetold
+from ..engine.shrink import equal_frames_scale, warn_unforetold
 from ..frames.conditioning import kept as kept_conditioning
 from ..frames.variables import annotate
 from ..graph.compute import Progress, compute, one_blas_thread, silent, task
@@ -183,6 +184,8 @@ def _embed(
     rows, total = check_moments(rows, progress, digested=checkpoint is not None)
     kept = Checkpoint(checkpoint, {} if checkpoint is None else _problem(rows, total, config))
     measured = measure(rows, total, config, progress)
+    if measured.shrunk is not None and measured.shrunk.scale and config.epsilon == "median":
+        config = replace(config, epsilon=equal_frames_scale(measured.shrunk, config.epsilon_factor))
     decision = decide(rows, measured, config, earlier=kept.choice)
     kept.choose(decision.choice)
     problem = Problem(rows, decision, config, progress)

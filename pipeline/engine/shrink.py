@@ -39,10 +39,11 @@ class Turned(NamedTuple):
 
 
 class Shrunk(NamedTuple):
-    """The shrinkage that was taken, and what every target foretold where they were compared."""
+    """The shrinkage that was taken, what every target foretold, and a scale where most frames are equal."""
 
     how: Shrinkage
     said: dict[str, Foretold]
+    scale: float | None
 
     @property
     def own(self) -> Foretold:
@@ -107,8 +108,10 @@ def shrink(rows: Table, turned: Turned, window: int, config: EmbedConfig, progre
         name: Shrinkage(_intensity(name, spreads, mean, turned.axes, parts, window), ridge, window, mean, name)
         for name in names
     }
-    said = _compare(rows, turned.axes, window, ways, progress)
-    return Shrunk(ways[max(said, key=lambda name: said[name].share)], said)
+    found = _compare(rows, turned.axes, window, ways, progress)
+    said = {name: own.said for name, own in found.items()}
+    best = max(said, key=lambda name: said[name].share)
+    return Shrunk(ways[best], said, found[best].scale)
 
 
 def warn_unforetold(said: Foretold) -> None:
@@ -119,6 +122,15 @@ def warn_unforetold(said: Foretold) -> None:
             f"random order up to {said.by_chance:.1%}: nothing that lasts from frame to frame was found. Take other "
             "features, or frames of another length."
         )
+
+
+def equal_frames_scale(shrunk: Shrunk, epsilon_factor: float) -> float:
+    """The scale where most frames are equal, as in long silences: their median distance would be 0."""
+    warn(
+        "embed: most frames are equal, so that the scale is the median distance of those that differ. Cut silences "
+        "out, or give epsilon=."
+    )
+    return epsilon_factor * (shrunk.scale or 0.0)
 
 
 def _intensity(name: str, spreads: list[Spread], mean: Floats, axes: Axes, parts: list[Part], window: int) -> float:
@@ -133,9 +145,16 @@ def _intensity(name: str, spreads: list[Spread], mean: Floats, axes: Axes, parts
     )
 
 
+class _Compared(NamedTuple):
+    """What a target foretold, and the median distance of frames that differ where most do not."""
+
+    said: Foretold
+    scale: float | None
+
+
 def _compare(
     rows: Table, axes: Axes, window: int, ways: dict[str, Shrinkage], progress: Progress
-) -> dict[str, Foretold]:
+) -> dict[str, _Compared]:
     """What the coordinates of some runs of frames foretell, way by way."""
     spans = sample_spans(rows.n_frames, _COMPARED_RUN, _COMPARED)
     parts = [part_of(rows, span, window) for span in spans]
@@ -184,15 +203,16 @@ def _apart(axes: Axes, part: Part, window: int, target: Floats) -> Floats:
     return shrinkage.apart(slab.frames, slab.starts, _widths(slab, window), target)
 
 
-def _foretell(axes: Axes, parts: list[Part], window: int, how: Shrinkage, run: Integers, n_modes: int) -> Foretold:
+def _foretell(axes: Axes, parts: list[Part], window: int, how: Shrinkage, run: Integers, n_modes: int) -> _Compared:
     """What the coordinates of some runs say."""
     slabs = [slab_of(axes, part) for part in parts]
     frames = np.concatenate([slab.frames[slab.rows] for slab in slabs])
     precision = np.concatenate(
         [shrinkage.precisions(slab.frames, slab.starts, _widths(slab, window), how) for slab in slabs]
     )
-    psi = foretelling.coordinates(frames, precision, n_modes)
-    return foretelling.foretold(foretelling.both(frames, psi, 2), frames, run)
+    found = foretelling.coordinates(frames, precision, n_modes)
+    said = foretelling.foretold(foretelling.both(frames, found.coordinates, 2), frames, run)
+    return _Compared(said, found.scale if found.mostly_equal else None)
 
 
 def _widths(slab: Any, window: int) -> Integers:

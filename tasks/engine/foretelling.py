@@ -23,6 +23,8 @@ _FOLDS = 5
 _LEAST_PAIRS = 10
 # Ridge of the reading, and how many features are foretold at most.
 _RIDGE, _FEATURES = 1e-3, 8
+# Distances below this share of the largest are those of equal frames, in single precision.
+_EQUAL = 1e-6
 # Random orders that the share is compared with.
 _ORDERS = 19
 
@@ -34,7 +36,15 @@ class Foretold(NamedTuple):
     by_chance: float
 
 
-def coordinates(frames: Floats, precision: Floats, n_modes: int) -> Floats:
+class Mapped(NamedTuple):
+    """Diffusion coordinates (n, m), the scale of their kernel, and whether most pairs of frames are equal."""
+
+    coordinates: Floats
+    scale: float
+    mostly_equal: bool
+
+
+def coordinates(frames: Floats, precision: Floats, n_modes: int) -> Mapped:
     """Diffusion coordinates of a few thousand frames at most, all pairs in memory.
 
     Parameters
@@ -48,19 +58,29 @@ def coordinates(frames: Floats, precision: Floats, n_modes: int) -> Floats:
 
     Returns
     -------
-    Shape (n, n_modes), unit mean square.
+    Coordinates of unit mean square; the scale is the median distance, of pairs that differ where most do not.
+
+    Examples
+    --------
+    >>> line = np.linspace(-1, 1, 50)[:, None]
+    >>> found = coordinates(line, np.ones((50, 1, 1)), 1)
+    >>> bool(abs(np.corrcoef(found.coordinates[:, 0], line[:, 0])[0, 1]) > 0.95), found.mostly_equal
+    (True, False)
     """
     squared = _squared(frames, precision)
     distance = (squared + squared.T) / 2
-    middle = float(np.median(distance[np.triu_indices(len(frames), 1)]))
-    kernel = np.exp(distance / -max(middle, 1e-300))
+    pairs = distance[np.triu_indices(len(frames), 1)]
+    differ = pairs > _EQUAL * pairs.max(initial=0)
+    mostly_equal = 2 * np.count_nonzero(differ) <= len(pairs)
+    middle = float(np.median(pairs[differ] if mostly_equal and differ.any() else pairs))
+    kernel = np.exp(distance / -(middle if middle > 0 else 1.0))
     root = np.sqrt(kernel.sum(axis=1))
     kernel /= root[:, None] * root
     start = np.random.default_rng(0).normal(size=len(kernel)).astype(kernel.dtype)
     values, vectors = eigsh(kernel, n_modes + 1, which="LA", v0=start, tol=1e-4)
     psi = vectors[:, np.argsort(-values)[1:]].astype(np.float64) / root[:, None]
     deviation = np.sqrt(np.mean(psi**2, axis=0))
-    return psi / np.where(deviation > 0, deviation, 1.0)
+    return Mapped(psi / np.where(deviation > 0, deviation, 1.0), middle, bool(mostly_equal))
 
 
 def foretold(coordinates: Floats, frames: Floats, run: Integers) -> Foretold:

@@ -213,3 +213,13 @@ def test_observe__goes_through_zarr(embedding, whole, tmp_path):
     embedding.to_zarr(tmp_path / "e.zarr", consolidated=False)
     stored = xr.open_zarr(tmp_path / "e.zarr", consolidated=False)
     np.testing.assert_array_equal(mo.observe(stored, FRAMES)["state"], whole["state"])
+
+
+def test_embed__of_long_silences_takes_its_scale_from_the_frames_that_differ():
+    rng, bursts = np.random.default_rng(0), np.arange(LEARNT) % 50 < 10
+    frames = as_frames(np.where(bursts[:, None], VALUES[:LEARNT] + 0.1 * rng.normal(size=(LEARNT, P)), 0.0))
+    with pytest.warns(UserWarning, match="most frames are equal"):
+        embedding = mo.embed(frames, n_modes=2)
+    assert 0.05 < embedding["eigenvalue"][0] < 1
+    state = mo.observe(embedding, frames)["state"]
+    assert abs(np.corrcoef(state[:, 0], bursts)[0, 1]) > 0.5 or abs(np.corrcoef(state[:, -2], bursts)[0, 1]) > 0.5

@@ -17,7 +17,7 @@ def precisions(frames):
 def test_foretold__beats_chance_on_a_smooth_motion_and_not_on_its_frames_in_another_order(rng):
     frames = smooth_motion(rng, 600, 5)
     frames -= frames.mean(axis=0)
-    psi = foretelling.coordinates(frames, precisions(frames), 3)
+    psi = foretelling.coordinates(frames, precisions(frames), 3).coordinates
     run = np.zeros(600, int)
     said = foretelling.foretold(psi, frames, run)
     assert said.share > 10 * said.by_chance
@@ -35,7 +35,7 @@ def test_coordinates__are_the_eigenvectors_of_the_markov_matrix():
     kernel = np.exp(-d / np.median(d[np.triu_indices(80, 1)]))
     values, vectors = np.linalg.eig(kernel / kernel.sum(axis=1, keepdims=True))
     order = np.argsort(-values.real)[1:4]
-    psi = foretelling.coordinates(frames, precision, 3)
+    psi = foretelling.coordinates(frames, precision, 3).coordinates
     for k, j in enumerate(order):
         assert abs(np.corrcoef(psi[:, k], vectors[:, j].real)[0, 1]) == pytest.approx(1, abs=1e-4)
     np.testing.assert_allclose(np.mean(psi**2, axis=0), 1)
@@ -51,6 +51,8 @@ def test_foretold__pairs_do_not_reach_over_the_end_of_a_run():
 
 def test_coordinates__of_frames_that_are_mostly_equal_are_finite():
     frames = np.where(np.arange(120)[:, None] % 10 == 5, np.random.default_rng(0).normal(size=(120, 3)), 0.0)
-    psi = foretelling.coordinates(frames, np.repeat(np.eye(3)[None], 120, axis=0), 2)
-    assert np.isfinite(psi).all()
-    assert foretelling.foretold(psi, frames, np.zeros(120, int)).share < 0.2
+    found = foretelling.coordinates(frames, np.repeat(np.eye(3)[None], 120, axis=0), 2)
+    assert found.mostly_equal
+    assert found.scale > 0.1
+    assert np.isfinite(found.coordinates).all()
+    assert foretelling.foretold(found.coordinates, frames, np.zeros(120, int)).share < 0.2
