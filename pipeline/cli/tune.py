@@ -22,8 +22,8 @@ from .options import Sectioned, settings_of, taken
 def tune_command(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
     """Find settings that suit recordings, without any label.
 
-    Tries windows, scales and transforms on a sample of the frames, in this process, and takes those whose coordinates
-    foretell most of the features a few frames later. OUT.toml is written for run --config, which repeats them.
+    Tries windows and scales on a sample of the frames, in this process, and takes those whose coordinates foretell most
+    of the features a few frames later. OUT.toml is written for run --config, which repeats them.
     """
     from ..jobs.tuning import tune_run  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 

@@ -29,14 +29,12 @@ CANDIDATES: dict[str, dict[str, Any]] = {
     "window of 41": {"window": 41},
     "half the scale": {"epsilon_factor": 0.5},
     "twice the scale": {"epsilon_factor": 2.0},
-    "features as they are": {"condition": "none"},
-    "features over their deviation": {"condition": "standard"},
 }
 """What is tried, by name: options that differ from the ones given."""
 # Frames of the sample, and of each of its runs.
 _FRAMES, _RUN = 2048, 512
-# Another setting than the first must foretell so much more of the features to be taken.
-_MARGIN = 0.01
+# Another setting than the first must foretell so many times as much of the features to be taken.
+_MARGIN = 1.2
 
 
 @dataclass(frozen=True)
@@ -98,8 +96,8 @@ def tune(
     config
         Settings that all candidates share; the defaults when absent.
     candidates
-        Options of :class:`EmbedConfig` by name, those that differ; windows, scales and conditionings when absent. The
-        first is kept unless another foretells a hundredth more.
+        Options of :class:`EmbedConfig` by name, those that differ; windows and scales when absent. The first is kept
+        unless another foretells a fifth more.
     progress
         Called with (stage, candidates done, candidates in all).
 
@@ -141,7 +139,7 @@ def tune(
         )
     best = max(said, key=lambda name: said[name].share)
     first = next(iter(said))
-    chosen = best if said[best].share > said[first].share + _MARGIN else first
+    chosen = best if said[best].share > _MARGIN * said[first].share else first
     return Tuned(tried[chosen], chosen, said)
 
 
