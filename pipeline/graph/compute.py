@@ -115,7 +115,7 @@ def persist(items: Sequence[Delayed], stage: str, progress: Progress = silent) -
         Whatever a task raised.
     """
     progress(stage, 0, len(items))
-    with _ticking(stage, len(items), {item.key for item in items}, progress), _large_graphs():
+    with _ticking(stage, len(items), {item.key for item in items}, progress), large_graphs():
         kept = list(dask.persist(*items))
     if progress is not silent:
         _wait(kept, stage, progress)
@@ -146,7 +146,7 @@ def compute(items: Sequence[Any], stage: str = "", progress: Progress = silent) 
     """
     if progress is not silent:
         return _fetched(persist(items, stage, progress))
-    with _large_graphs():
+    with large_graphs():
         return [aligned(value) for value in dask.compute(*items)]
 
 
@@ -255,7 +255,7 @@ def _in_turn(items: Iterable[Delayed]) -> Iterator[tuple[int, Delayed, Any]]:
     def fill_up() -> None:
         threads = sum(default_client().nthreads().values())  # asked again: workers come and go
         for number, item in itertools.islice(waiting, max(1, _IN_HAND * threads - len(in_hand))):
-            with _large_graphs():
+            with large_graphs():
                 (made,) = dask.persist(item)
             (future,) = futures_of(made)
             in_hand[future.key] = number, made
@@ -272,7 +272,7 @@ def _in_turn(items: Iterable[Delayed]) -> Iterator[tuple[int, Delayed, Any]]:
         yield number, made, future
 
 
-def _large_graphs() -> AbstractContextManager[Any]:
+def large_graphs() -> AbstractContextManager[Any]:
     """Vectors travel in the graph on purpose: scattered data would be lost with its worker."""
     if not on_cluster():  # and so no settings of distributed that could be changed
         return nullcontext()

@@ -18,6 +18,7 @@ from zarr.codecs import Crc32cCodec, ZstdCodec
 
 from manifold_observer.tasks.atomic import sync
 
+from ..graph.compute import large_graphs
 from .manifest import MARK, attributes, first_foreign, seal
 from .placement import check_place, check_replaceable, placed, rename_new, sync_tree
 from .workfolder import WorkFolder, holding, is_folder, left_behind, remove, sweep
@@ -143,7 +144,8 @@ def write_group(folder: Path, name: str, dataset: xr.Dataset, *, fill: bool = Tr
     how = {"write_empty_chunks": True, "compressors": (ZstdCodec(), Crc32cCodec())}
     encoding = dict.fromkeys(prepared.variables, how)
     write: Callable[..., Any] = prepared.to_zarr
-    write(folder, group=name, mode="a", zarr_format=3, consolidated=False, encoding=encoding, compute=fill)
+    with large_graphs():
+        write(folder, group=name, mode="a", zarr_format=3, consolidated=False, encoding=encoding, compute=fill)
     return open_group(folder, name)
 
 
