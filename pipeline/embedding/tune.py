@@ -116,7 +116,7 @@ def tune(
     >>> slow = np.sin(2 * np.pi * time / 200)[:, None] * [1.0, 0.5, -1.0]
     >>> frames = xr.DataArray(slow + 0.1 * rng.normal(size=(600, 3)), dims=("frame", "feature"))
     >>> found = tune(frames, candidates={"default": {}, "window of 11": {"window": 11}})
-    >>> bool(found.table.foretold[0] > 0.5)
+    >>> bool((found.table.foretold > 10 * found.table.foretold_by_chance).all())
     True
     """
     frames = in_order("tune: frames", frames, ("frame", "feature"), MAKE_FRAMES)
