@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 import click
 
-from ..frames.settings import option_name, parts_of
-from .reading import FrameLength, Named, Row, Whole
+from ..frames.settings import choices_of, option_name, parts_of
+from .reading import FrameLength, Late, Named, Row, Whole
 
 Config = TypeVar("Config")
 
@@ -136,7 +136,8 @@ def _option(member: Field[Any], section: str, text: str) -> Setting:
 
 def _reader(member: Field[Any]) -> click.ParamType[Any]:
     """How the text of an option is read, by the annotation of its field."""
-    parts, choices = parts_of(member) - {"None"}, member.metadata.get("choices", ())
+    parts, named = parts_of(member) - {"None"}, member.metadata.get("choices", ())
+    choices = () if callable(named) else choices_of(member)
     if "Sequence" in parts:
         return Row(choices)
     if {"float", "str"} <= parts and choices:
@@ -144,7 +145,8 @@ def _reader(member: Field[Any]) -> click.ParamType[Any]:
     if {"int", "str"} <= parts:
         return FrameLength()
     if "str" in parts:
-        return click.Choice(choices) if choices else click.STRING
+        listed = click.Choice(choices) if choices else click.STRING
+        return Late(named) if callable(named) else listed
     if parts == {"int"}:
         least = member.metadata.get("least")
         return click.INT if least is None else Whole(least)

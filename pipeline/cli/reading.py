@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +17,28 @@ class Whole(click.IntRange):
     """A whole number, at least so large."""
 
     name = "integer"
+
+
+class Late(_Type):
+    """One of some names, which are asked for when a value or the help is: to give them takes slow imports."""
+
+    name = "choice"
+
+    def __init__(self, choices: Callable[[], Sequence[str]]) -> None:
+        self._choices = choices
+
+    def _known(self) -> Any:
+        """The type of the names."""
+        return click.Choice(self._choices())
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse other names."""
+        return self._known().convert(value, param, ctx)
+
+    def get_metavar(self, param: click.Parameter, *context: Any, **more: Any) -> str | None:
+        """The names, for the help."""
+        metavar: str | None = self._known().get_metavar(param, *context, **more)
+        return metavar
 
 
 class Named(_Type):

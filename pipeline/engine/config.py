@@ -6,17 +6,18 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from numbers import Real
-from typing import Any
-
-from manifold_observer.tasks.engine.conditioning import CONDITIONS
-from manifold_observer.tasks.engine.forms import FORMS
+from typing import TYPE_CHECKING, Any
 
 from ..frames.options import as_attributes
 from ..frames.settings import among_attributes, check_settings, setting
 
+if TYPE_CHECKING:
+    from manifold_observer.tasks.engine.protocols import Form
+
 Attrs = dict[str, int | float | str]
 """Attributes that every file format can hold."""
 METHODS = ("auto", "exact", "landmarks")
+CONDITIONS = ("auto", "none", "root", "log", "standard")
 PRECISIONS = ("auto", "float32", "float64")
 HOMES = ("auto", "local", "resident", "recomputed", "disk")
 LANDMARK_CHOICES = ("uniform", "kmeans++", "farthest")
@@ -47,7 +48,7 @@ class Engine:
     (diffusion)."""
     refine: int = setting(0, least=0)
     """Exact passes over the whole kernel after the landmarks; 1 or 2 give exact residuals."""
-    form: str = setting("auto", choices=("auto", *FORMS))
+    form: str = setting("auto", choices=lambda: ("auto", *_forms()))
     """How distances are computed; all forms are exact and differ in rounding. auto times them."""
     precision: str = setting("auto", choices=PRECISIONS)
     """Floating-point precision of the kernel; auto takes float32 where a sampled check finds it accurate enough."""
@@ -209,7 +210,7 @@ class EmbedConfig(Engine, Geometry):
         if self.preset == "paper" or given_covariances:
             return replace(self, condition="none", max_axes=None, shrinkage="none", causal=False)
         cut = self.rank is not None or self.regularization or self.tolerance != EmbedConfig.tolerance
-        windowed = self.form != "auto" and FORMS[self.form].needs_windows
+        windowed = self.form != "auto" and _forms()[self.form].needs_windows
         if self.shrinkage == "auto" and (cut or windowed):
             return replace(self, shrinkage="none")
         return self
@@ -236,6 +237,13 @@ class EmbedConfig(Engine, Geometry):
         True
         """
         return cls(**among_attributes(cls, attrs))
+
+
+def _forms() -> Mapping[str, Form]:
+    """The forms of the distance."""
+    from manifold_observer.tasks.engine.forms import FORMS  # noqa: PLC0415 - NumPy starts slowly; --help need not wait
+
+    return FORMS
 
 
 def _values(kind: type[Any], config: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ on the command line; its annotation says how text is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, field, fields
 from numbers import Real
 from typing import Any
@@ -17,7 +17,7 @@ from .options import check_choice, is_whole
 def setting(
     default: Any,
     *,
-    choices: Sequence[str] = (),
+    choices: Sequence[str] | Callable[[], Sequence[str]] = (),
     least: int | None = None,
     unit: str = "",
     option: str = "",
@@ -30,7 +30,8 @@ def setting(
     default
         Its default.
     choices
-        Names that it may have. A field that is text has one of them; one that may be a number as well, either.
+        Names that it may have, or what gives them when they are first needed. A field that is text has one of them; one
+        that may be a number as well, either.
     least
         Smallest whole number.
     unit
@@ -53,8 +54,14 @@ def setting(
     Traceback (most recent call last):
     ValueError: walk: steps must be at least 1; got 0.
     """
-    known = {"choices": tuple(choices), "least": least, "unit": unit, "option": option, "metavar": metavar}
+    known = {"choices": choices, "least": least, "unit": unit, "option": option, "metavar": metavar}
     return field(default=default, metadata=known)
+
+
+def choices_of(kind: Field[Any]) -> tuple[str, ...]:
+    """Names that a field may have; none where it has no choices."""
+    choices = kind.metadata.get("choices", ())
+    return tuple(choices() if callable(choices) else choices)
 
 
 def parts_of(kind: Field[Any]) -> frozenset[str]:
@@ -75,7 +82,7 @@ def check_settings(what: str, options: Any) -> None:
     """
     for kind in fields(options):
         value, parts = getattr(options, kind.name), parts_of(kind)
-        least, choices = kind.metadata.get("least"), kind.metadata.get("choices", ())
+        least, choices = kind.metadata.get("least"), choices_of(kind)
         if value is None and "None" in parts:
             continue
         if choices and parts <= {"str", "None"}:

@@ -13,9 +13,6 @@ import numpy as np
 
 from manifold_observer.tasks.arrays import Floats
 
-CONDITIONS = ("auto", "none", "root", "log", "standard")
-"""What features can be asked to go through; "auto" goes by their kind."""
-
 # Counts of Poisson processes, bursts and refractory times included: variance over mean, the middle channel's.
 _COUNT_DISPERSION = (0.3, 30.0)
 

@@ -15,9 +15,11 @@ def output(words, folder):
     return done.returncode, done.stdout, done.stderr
 
 
-def test_entry__imports_nothing_that_is_slow():
+@pytest.mark.parametrize("module", ["entry", "commands"])
+def test_entry__imports_nothing_that_is_slow(module):
+    """The commands neither: what their options are is known without NumPy, so that --help need not wait for it."""
     script = (
-        "import sys, manifold_observer.pipeline.cli.entry;"
+        f"import sys, manifold_observer.pipeline.cli.{module};"
         "print(sorted({'numpy', 'xarray', 'dask', 'distributed', 'zarr', 'scipy', 'pandas'} & set(sys.modules)))"
     )
     assert output([sys.executable, "-c", script], None) == (0, "[]\n", "")
