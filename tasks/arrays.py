@@ -26,6 +26,29 @@ def first_not_finite(frames: Array) -> int | None:
     return None if finite.all() else int(np.argmin(finite))
 
 
+def deviations(values: Floats) -> Floats:
+    """Standard deviation of every column (n, m), 1 where it is constant: what columns are divided by.
+
+    Examples
+    --------
+    >>> deviations(np.array([[0.0, 5.0], [4.0, 5.0]]))
+    array([2., 1.])
+    """
+    found: Floats = values.std(axis=0)
+    return np.where(found > 0, found, 1.0)
+
+
+def standardised(values: Floats) -> Floats:
+    """Columns (n, m) less their means, in units of their deviations.
+
+    Examples
+    --------
+    >>> standardised(np.array([[0.0], [4.0]])).ravel()
+    array([-1.,  1.])
+    """
+    return (values - values.mean(axis=0)) / deviations(values)
+
+
 def aligned(value: Any) -> Any:
     """The same value with every array aligned to its numbers, as NumPy makes them.
 

@@ -24,7 +24,7 @@ from ..engine.decide import Measured, decide, measure
 from ..engine.eigensolve import modes_to_keep, warn_frozen
 from ..engine.exact import find_modes
 from ..engine.problem import Found, Problem
-from ..engine.shrink import equal_frames_scale, warn_unforetold
+from ..engine.shrink import PRINCIPAL, equal_frames_scale, warn_unforetold
 from ..frames.conditioning import kept as kept_conditioning
 from ..frames.variables import annotate
 from ..graph.compute import Progress, compute, one_blas_thread, silent, task
@@ -34,8 +34,6 @@ from ..graph.spans import blocks
 
 # Packages whose versions may change the last digits.
 _ROUNDING = ("manifold-observer", "numpy", "scipy")
-# Principal components that a state has beside the diffusion coordinates.
-_PRINCIPAL = 2
 
 
 @moved_into("engine", Engine)
@@ -283,7 +281,7 @@ def _numbers(found: Found, n_modes: int, psi: Floats, lifted: Floats, total: Mom
 def _read_features(rows: Table, measured: Measured, psi: Floats, progress: Progress) -> Features:
     """One pass over the frames, for what coordinates mean in features and for principal components."""
     axes, m = measured.axes, psi.shape[1]
-    k = 0 if measured.shrunk is None or axes.basis is None else _PRINCIPAL
+    k = 0 if measured.shrunk is None or axes.basis is None else PRINCIPAL
     basis = np.zeros((rows.n_features, 0)) if axes.basis is None else axes.basis[:, :k]
     spans = blocks(rows.n_frames, max(1, ROWS_BYTES // (8 * rows.n_features)))
     parts = [task(_lift_sum, rows_of(rows.data, span), axes, psi[span[0] : span[1]], basis) for span in spans]

@@ -19,6 +19,7 @@ from manifold_observer.tasks.engine.slab import Slab, precisions
 from manifold_observer.tasks.observers import observer
 
 from ..engine.cuts import shrinking_windows
+from ..engine.shrink import PRINCIPAL
 from ..frames.labels import segment_of
 from ..graph.compute import compute, one_blas_thread, silent, task
 from ..graph.slabs import rows_of
@@ -66,12 +67,17 @@ def read(embedding: xr.Dataset, frames: xr.DataArray, number: Integers, past: Fl
     n, columns = len(number), embedding.sizes["mode"] + embedding.sizes["component"]
     found = Read(np.empty((n, columns)), np.zeros(n, bool))
     known = number >= 0
-    ours = np.hstack([embedding[name].values for name in ("coordinate", "principal")])
-    found.values[known] = ours[number[known]]
+    found.values[known] = known_coordinates(embedding)[number[known]]
     if not known.all():
         with one_blas_thread():
             _read_new(embedding, frames, ~known, past, found)
     return found
+
+
+def known_coordinates(embedding: xr.Dataset) -> Floats:
+    """Diffusion coordinates of the embedded frames, beside their principal components where there are some, (N, m)."""
+    names = [name for name in ("coordinate", "principal") if name in embedding]
+    return np.ascontiguousarray(np.hstack([embedding[name].values for name in names]))
 
 
 def embedded_numbers(embedding: xr.Dataset, frames: xr.DataArray) -> Integers:
@@ -92,10 +98,10 @@ def embedded_numbers(embedding: xr.Dataset, frames: xr.DataArray) -> Integers:
         return np.full(n, -1)
     some = known[_telling(embedding, number[known])]
     own, theirs = (
-        np.stack([np.asarray(data.transpose("frame", "feature")[int(k)].values) for k in numbers])
+        data.transpose("frame", "feature").isel(frame=numbers).values.astype(np.float64)
         for data, numbers in ((frames, some), (embedding["reference"], number[some]))
     )
-    return number if np.array_equal(own.astype(np.float64), theirs.astype(np.float64)) else np.full(n, -1)
+    return number if np.array_equal(own, theirs) else np.full(n, -1)
 
 
 def _telling(embedding: xr.Dataset, known: Integers) -> Integers:
@@ -254,6 +260,6 @@ def _batches(n: int) -> Iterator[tuple[int, Integers]]:
 def _finish(
     slab: Slab, shares: list[Floats], divisors: Floats, factor: float, below: float
 ) -> tuple[Floats, Floats, Booleans]:
-    """Coordinates from the shares of all references; principal components are the first two axes."""
+    """Coordinates from the shares of all references; principal components are the first axes."""
     found = extension.finish(shares, divisors, factor, below)
-    return found.coordinates, slab.frames[slab.rows][:, :2], found.far
+    return found.coordinates, slab.frames[slab.rows][:, :PRINCIPAL], found.far

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from manifold_observer.tasks.arrays import Floats, Integers
+from manifold_observer.tasks.arrays import Floats, Integers, standardised
 from manifold_observer.tasks.engine import foretelling
 from manifold_observer.tasks.engine.conditioning import conditioned
 from manifold_observer.tasks.engine.foretelling import Foretold
 
 from ..engine.config import EmbedConfig
-from ..engine.cuts import sample_spans
+from ..engine.cuts import run_numbers, sample_spans
 from ..frames.conditioning import conditioning_of
 from ..frames.labels import MAKE_FRAMES, frame_labels, in_order, segment_of
-from ..frames.segments import segment_spans
 from ..graph.compute import Progress, silent
 from .embed import embed
+from .read import known_coordinates
 
 CANDIDATES: dict[str, dict[str, Any]] = {
     "default": {},
@@ -131,7 +131,7 @@ def tune(
         if found is None:
             continue
         target = _leading(found, sample) if target is None else target
-        said[name] = foretelling.foretold(_read(found), target, run)
+        said[name] = foretelling.foretold(standardised(known_coordinates(found)), target, run)
     progress("tune", len(tried), len(tried))
     if not said:
         raise ValueError(
@@ -146,15 +146,7 @@ def tune(
 def _sampled(frames: xr.DataArray) -> tuple[xr.DataArray, Integers]:
     """Runs of consecutive frames, computed, each a segment of its own at least; and the run of every frame."""
     spans = sample_spans(frames.sizes["frame"], _RUN, _FRAMES)
-    segment = segment_of(frames)
-    run, number, end = [], -1, -1
-    for start, stop in spans:
-        for first, last in segment_spans(segment[start:stop]):
-            joined = first == 0 and start == end and segment[start - 1] == segment[start]
-            number += not joined
-            run.append(np.full(last - first, number))
-        end = stop
-    numbers = np.concatenate(run)
+    numbers = run_numbers(segment_of(frames), spans)
     rows = np.concatenate([np.arange(*span) for span in spans])
     some = frames.isel(frame=rows).compute()
     labels = {name: c for name, c in frame_labels(some).items() if name != "segment"}
@@ -177,11 +169,3 @@ def _leading(embedding: xr.Dataset, sample: xr.DataArray) -> Floats:
     values = values - values.mean(axis=0)
     directions = np.linalg.svd(values, full_matrices=False)[2]
     return values @ directions[:8].T
-
-
-def _read(embedding: xr.Dataset) -> Floats:
-    """What a state is read from."""
-    names = ["coordinate", *(["principal"] if "principal" in embedding else [])]
-    read = np.hstack([embedding[name].values for name in names])
-    deviation = read.std(axis=0)
-    return np.asarray((read - read.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0))

@@ -212,6 +212,23 @@ def sample_spans(n_frames: int, run: int, most: int) -> list[Span]:
     return [(first, first + run) for first in firsts]
 
 
+def run_numbers(segment: Integers, spans: list[Span]) -> Integers:
+    """Number of the run of consecutive frames of one segment that every frame of some spans belongs to.
+
+    Examples
+    --------
+    >>> run_numbers(np.array([0, 0, 1, 1, 1, 1]), [(0, 3), (3, 4), (5, 6)])
+    array([0, 0, 1, 1, 2])
+    """
+    found, number, end = [], -1, -1
+    for start, stop in spans:
+        for first, last in segment_spans(segment[start:stop]):
+            number += not (first == 0 and start == end and segment[start - 1] == segment[start])
+            found.append(np.full(last - first, number))
+        end = stop
+    return np.concatenate(found)
+
+
 def landmark_spans(n_frames: int, n_features: int) -> list[Span]:
     """Spans of frames that stream past the landmarks.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from dask.delayed import Delayed
@@ -13,14 +13,13 @@ from manifold_observer.tasks.engine.foretelling import Foretold
 from manifold_observer.tasks.engine.moments import Axes, Moments, leading_axes, signed
 from manifold_observer.tasks.engine.shrinkage import Shrinkage, Spread
 
-from ..frames.segments import segment_spans
 from ..graph.compute import Progress, compute, task
 from ..graph.slabs import rows_of
-from ..graph.spans import Span
 from ..graph.warn import warn
 from .blocks import Part, Table, part_of, slab_of
 from .config import EmbedConfig
-from .cuts import sample_spans
+from .cuts import run_numbers, sample_spans
+from .eigensolve import USUAL_MODES
 
 # Windows that give the intensity, in runs; all of them in shorter recordings.
 _WINDOWS, _WINDOW_RUN = 20_480, 512
@@ -29,6 +28,8 @@ _COMPARED, _COMPARED_RUN = 2048, 512
 # Bytes of the frames from which the axes of wide features are taken.
 _AXES_BYTES, _AXES_FRAMES, _AXES_RUN = 2**26, 4096, 64
 _RIDGE = 0.01
+PRINCIPAL = 2
+"""Principal components that a state has beside the diffusion coordinates."""
 
 
 class Turned(NamedTuple):
@@ -52,16 +53,14 @@ class Shrunk(NamedTuple):
 
     def attrs(self) -> dict[str, float | str]:
         """Attributes of an embedding."""
-        attrs: dict[str, float | str] = {
+        return {
             "shrinkage_target": self.how.target,
             "shrinkage_intensity": self.how.intensity,
             "shrinkage_ridge": self.how.ridge,
+            "foretold": self.own.share,
+            "foretold_by_chance": self.own.by_chance,
+            **{f"foretold_{name}": found.share for name, found in self.said.items()},
         }
-        if self.said:
-            own = self.said[self.how.target]
-            attrs |= {"foretold": own.share, "foretold_by_chance": own.by_chance}
-            attrs |= {f"foretold_{name}": found.share for name, found in self.said.items()}
-        return attrs
 
 
 def leading(rows: Table, total: Moments, most: int) -> Turned:
@@ -158,27 +157,10 @@ def _compare(
     """What the coordinates of some runs of frames foretell, way by way."""
     spans = sample_spans(rows.n_frames, _COMPARED_RUN, _COMPARED)
     parts = [part_of(rows, span, window) for span in spans]
-    run = _runs(rows.segment, spans)
-    n_modes = max(1, min(config_modes(rows.n_frames), len(run) - 2))
+    run = run_numbers(rows.segment, spans)
+    n_modes = max(1, min(USUAL_MODES, len(run) - 2))
     tasks: list[Delayed] = [task(_foretell, axes, parts, window, how, run, n_modes) for how in ways.values()]
     return dict(zip(ways, compute(tasks, "covariances", progress), strict=True))
-
-
-def config_modes(n_frames: int) -> int:
-    """Diffusion coordinates that are compared, beside two principal components."""
-    return min(6, n_frames - 2)
-
-
-def _runs(segment: Integers, spans: list[Span]) -> Integers:
-    """Number of the run of consecutive frames that every sampled frame belongs to."""
-    found, number, end = [], 0, -1
-    for start, stop in spans:
-        for first, last in segment_spans(segment[start:stop]):
-            joined = first == 0 and start == end and segment[start - 1] == segment[start]
-            number += 0 if joined else 1
-            found.append(np.full(last - first, number))
-        end = stop
-    return np.concatenate(found)
 
 
 def _sampled_axes(whole: Axes, frames: list[Array], most: int) -> tuple[Floats, Floats]:
@@ -194,13 +176,13 @@ def _sampled_axes(whole: Axes, frames: list[Array], most: int) -> tuple[Floats, 
 def _spread(axes: Axes, part: Part, window: int) -> Spread:
     """Of one run of windows."""
     slab = slab_of(axes, part)
-    return shrinkage.spread(slab.frames, slab.starts, _widths(slab, window))
+    return shrinkage.spread(slab.frames, slab.starts, slab.widths_of(window))
 
 
 def _apart(axes: Axes, part: Part, window: int, target: Floats) -> Floats:
     """Of one run of windows."""
     slab = slab_of(axes, part)
-    return shrinkage.apart(slab.frames, slab.starts, _widths(slab, window), target)
+    return shrinkage.apart(slab.frames, slab.starts, slab.widths_of(window), target)
 
 
 def _foretell(axes: Axes, parts: list[Part], window: int, how: Shrinkage, run: Integers, n_modes: int) -> _Compared:
@@ -208,13 +190,8 @@ def _foretell(axes: Axes, parts: list[Part], window: int, how: Shrinkage, run: I
     slabs = [slab_of(axes, part) for part in parts]
     frames = np.concatenate([slab.frames[slab.rows] for slab in slabs])
     precision = np.concatenate(
-        [shrinkage.precisions(slab.frames, slab.starts, _widths(slab, window), how) for slab in slabs]
+        [shrinkage.precisions(slab.frames, slab.starts, slab.widths_of(window), how) for slab in slabs]
     )
     found = foretelling.coordinates(frames, precision, n_modes)
-    said = foretelling.foretold(foretelling.both(frames, found.coordinates, 2), frames, run)
+    said = foretelling.foretold(foretelling.both(frames, found.coordinates, PRINCIPAL), frames, run)
     return _Compared(said, found.scale if found.mostly_equal else None)
-
-
-def _widths(slab: Any, window: int) -> Integers:
-    """Frames of every window."""
-    return np.full(len(slab.starts), window) if slab.widths is None else slab.widths

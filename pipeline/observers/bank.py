@@ -10,9 +10,11 @@ import xarray as xr
 from dask.delayed import Delayed
 from numpy.typing import NDArray
 
+from manifold_observer.tasks.arrays import deviations
 from manifold_observer.tasks.observers import bank as tasks
 from manifold_observer.tasks.observers.bank import Mixture
 
+from ..embedding.read import known_coordinates
 from ..frames.labels import segment_of
 from ..frames.segments import restarts
 from ..frames.variables import annotate
@@ -61,8 +63,7 @@ def learn_bank(embedding: xr.Dataset) -> xr.Dataset:
     if "bank_weights" in embedding:
         return embedding
     plain = known_coordinates(embedding)
-    mean, deviation = plain.mean(axis=0), plain.std(axis=0)
-    deviation = np.where(deviation > 0, deviation, 1.0)
+    mean, deviation = plain.mean(axis=0), deviations(plain)
     values, segment = (plain - mean) / deviation, segment_of(embedding)
     anew = starts_of(embedding)
     forwards = _mixture(values, segment, anew)
@@ -75,11 +76,6 @@ def learn_bank(embedding: xr.Dataset) -> xr.Dataset:
             f"{name}_weights": (("bank", "reading"), mixture.weights),
         }
     return annotate(embedding.assign(learnt).assign_attrs(poles=list(tasks.POLES)))
-
-
-def known_coordinates(embedding: xr.Dataset) -> Floats:
-    """Diffusion coordinates of the embedded frames, beside their leading principal components, (n, m)."""
-    return np.ascontiguousarray(np.hstack([embedding[name].values for name in ("coordinate", "principal")]))
 
 
 def reading_names(embedding: xr.Dataset) -> list[str]:

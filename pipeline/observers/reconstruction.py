@@ -10,17 +10,18 @@ import xarray as xr
 from dask.delayed import Delayed
 from numpy.typing import NDArray
 
+from manifold_observer.tasks.arrays import deviations
 from manifold_observer.tasks.engine.conditioning import Conditioning, conditioned
 from manifold_observer.tasks.observers import innovation as tasks
 from manifold_observer.tasks.observers import observer
 
+from ..embedding.read import known_coordinates
 from ..frames.conditioning import conditioning_of
 from ..frames.labels import frame_labels, require, segment_of
 from ..frames.segments import restarts
 from ..frames.variables import annotate
 from ..graph.compute import compute, task
 from ..graph.slabs import chunks_of
-from .bank import known_coordinates
 from .carries import joined
 from .config import OPTIMAL_GAINS
 from .observe import checked, observe
@@ -254,8 +255,7 @@ def _n_readings(embedding: xr.Dataset) -> int:
 def _reading_lift(embedding: xr.Dataset) -> Floats:
     """Least squares from states to features over the embedded frames: principal components and coordinates overlap."""
     plain = known_coordinates(embedding)
-    deviation = plain.std(axis=0)
-    deviation = np.where(deviation > 0, deviation, 1.0)
+    deviation = deviations(plain)
     covariance = np.cov(plain / deviation, rowvar=False, ddof=0)
     lifted = np.hstack([embedding["lift"].values, embedding["principal_lift"].values]) / deviation
     return np.asarray(lifted @ np.linalg.pinv(covariance, rcond=1e-9, hermitian=True))

@@ -8,13 +8,12 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse.linalg import eigsh
 
-from manifold_observer.tasks.arrays import Floats, Integers
+from manifold_observer.tasks.arrays import Floats, Integers, deviations, standardised
 
 AHEAD = (3, 5)
 """Frames ahead."""
@@ -107,9 +106,7 @@ def foretold(coordinates: Floats, frames: Floats, run: Integers) -> Foretold:
     >>> said.share > 0.5 > said.by_chance
     True
     """
-    target = frames[:, :_FEATURES]
-    deviation = target.std(axis=0)
-    target = target / np.where(deviation > 0, deviation, 1.0)
+    target = frames[:, :_FEATURES] / deviations(frames[:, :_FEATURES])
     pairs = [(_followed(run, ahead), ahead) for ahead in AHEAD]
     if min(len(now) for now, _ in pairs) < _LEAST_PAIRS * _FOLDS:
         return Foretold(0.0, 0.0)
@@ -152,8 +149,6 @@ def _share(known: Floats, later: Floats) -> float:
     return float(np.maximum(1 - left / total, 0).mean())
 
 
-def both(frames: Floats, coordinates: Sequence[Floats] | Floats, n_linear: int) -> Floats:
+def both(frames: Floats, coordinates: Floats, n_linear: int) -> Floats:
     """The leading features beside the coordinates, in units of their deviation."""
-    read = np.hstack([np.asarray(coordinates), frames[:, :n_linear]])
-    deviation = read.std(axis=0)
-    return (read - read.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+    return standardised(np.hstack([coordinates, frames[:, :n_linear]]))

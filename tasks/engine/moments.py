@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from manifold_observer.tasks.arrays import Floats, digest
-from manifold_observer.tasks.engine.conditioning import Conditioning
+from manifold_observer.tasks.engine.conditioning import Conditioning, conditioned
 
 # Widest features of which the scatter is kept.
 _MAX_SCATTER = 256
@@ -51,7 +51,7 @@ class Axes(NamedTuple):
 
     def condition(self, frames: Floats) -> Floats:
         """Frames (n, p) as the mean and the axes know them."""
-        return frames if self.conditioning is None else self.conditioning.forward(frames)
+        return conditioned(frames, self.conditioning)
 
     def apply(self, frames: Floats) -> Floats:
         """Frames (n, p) in these axes, (n, r)."""

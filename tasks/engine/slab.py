@@ -60,6 +60,10 @@ class Slab(NamedTuple):
     widths: Integers | None = None
     precisions: Floats | None = None
 
+    def widths_of(self, window: int) -> Integers:
+        """Frames of every window, where whole ones hold so many."""
+        return np.full(len(self.starts), window) if self.widths is None else self.widths
+
 
 def narrow(slab: Slab, first: int, stop: int, window: int) -> Slab:
     """The frames ``first`` .. ``stop`` of a slab, with no more halo than their windows need.
@@ -116,7 +120,7 @@ def factors(slab: Slab, metric: Metric) -> Array:
 
 def _shrunk(slab: Slab, metric: Metric, how: Shrinkage) -> Floats:
     """Precisions of shrunk windows, a few at a time."""
-    widths = np.full(len(slab.rows), metric.window) if slab.widths is None else slab.widths
+    widths = slab.widths_of(metric.window)
     step = max(1, _PART_BYTES // (8 * metric.window * slab.frames.shape[1]))
     return np.concatenate(
         [
