@@ -177,8 +177,7 @@ def _embed(
     rows: Table, frames: xr.DataArray, config: EmbedConfig, checkpoint: Path | None, progress: Progress
 ) -> xr.Dataset:
     """All stages in their order; numbers without labels."""
-    chosen = choose_conditioning(rows, str(frames.attrs.get("features", "")), config.condition, progress)
-    rows = rows._replace(conditioning=chosen.conditioning)
+    rows, why = choose_conditioning(rows, str(frames.attrs.get("features", "")), config.condition, progress)
     rows, total = check_moments(rows, progress, digested=checkpoint is not None)
     kept = Checkpoint(checkpoint, {} if checkpoint is None else _problem(rows, total, config))
     measured = measure(rows, total, config, progress)
@@ -198,7 +197,7 @@ def _embed(
     variables, attrs = kept_conditioning(rows.conditioning)
     numbers = _numbers(found, n_modes, psi, read.lift, total).assign(variables)
     numbers = numbers.assign(_metric_variables(measured, read)).assign_attrs(
-        config.attrs() | decision.choice | found.attrs | attrs | {"condition_why": chosen.why}
+        config.attrs() | decision.choice | found.attrs | attrs | {"condition_why": why}
     )
     if measured.shrunk is not None:
         numbers = numbers.assign_attrs(measured.shrunk.attrs())

@@ -165,8 +165,7 @@ def _sampled(rows: Table, window: int) -> Table:
 
 def _plan(rows: Table, kind: str, n_frames: int, config: EmbedConfig) -> Plan:
     """Plan from a sample of the frames."""
-    chosen = choose_conditioning(rows, kind, config.condition, silent)
-    rows, total = check_moments(rows._replace(conditioning=chosen.conditioning), silent)
+    rows, total = check_moments(choose_conditioning(rows, kind, config.condition, silent).rows, silent)
     decision = decide(rows, measure(rows, total, config), config, n_frames=n_frames)
     shape = shape_of(n_frames, decision.distance, config)
     tasks = _tasks(shape, decision)

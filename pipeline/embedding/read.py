@@ -134,22 +134,41 @@ def _by_time(embedding: xr.Dataset, frames: xr.DataArray) -> Integers:
     return np.where(ours[place] == theirs, place, -1)
 
 
-def _read_new(embedding: xr.Dataset, frames: xr.DataArray, new: Booleans, past: Floats, found: Read) -> None:
-    """Fill in new frames, span by span, each against every block of references."""
+class _Map(NamedTuple):
+    """What new frames are read by: references and their precisions, and constants of the embedding."""
+
+    known: References
+    packed: list[Delayed]
+    window: int
+    epsilon: float
+    divisors: Floats
+    factor: float
+    below: float
+
+
+def _map_of(embedding: xr.Dataset) -> _Map:
+    """What new frames are read by; it computes the references."""
     numbers = reference_numbers(embedding)
     known = references(embedding, numbers, silent)
-    epsilon, divisors = float(embedding["epsilon"]), _divisors(embedding)
-    below = extension.far_below(embedding["degree"].values, numbers)
-    factor = embedding.sizes["frame"] / len(numbers)
+    return _Map(
+        known,
+        packed_precisions(known),
+        int(embedding.attrs["window"]),
+        float(embedding["epsilon"]),
+        _divisors(embedding),
+        embedding.sizes["frame"] / known.number,
+        extension.far_below(embedding["degree"].values, numbers),
+    )
+
+
+def _read_new(embedding: xr.Dataset, frames: xr.DataArray, new: Booleans, past: Floats, found: Read) -> None:
+    """Fill in new frames, span by span, each against every block of references."""
+    there = _map_of(embedding)
     data = frames.transpose("frame", "feature")
     rows = data.data if data.chunks else np.asarray(data.values)
-    segment, window = segment_of(frames), int(embedding.attrs["window"])
+    segment = segment_of(frames)
     spans = [span for span in blocks(len(new), _SPAN) if new[slice(*span)].any()]
-    packed = packed_precisions(embedding, numbers, known.distance)
-    made = [
-        _span_tasks(rows, segment, past, window, span, known, packed, epsilon, divisors, factor, below)
-        for span in spans
-    ]
+    made = [_span_tasks(there, rows, segment, past, span) for span in spans]
     for span, (values, principal, far) in zip(spans, compute(made, "extend"), strict=True):
         own = np.flatnonzero(new[slice(*span)])
         found.values[span[0] + own] = np.hstack([values, principal])[own]
@@ -173,34 +192,19 @@ def _divisors(embedding: xr.Dataset) -> Floats:
     return np.asarray(np.where(slope > 0, 1 / np.where(slope > 0, slope, 1.0), mu))
 
 
-def _span_tasks(
-    data: Any,
-    segment: Integers,
-    past: Floats,
-    window: int,
-    span: Span,
-    known: References,
-    packed: list[Delayed],
-    epsilon: float,
-    divisors: Floats,
-    factor: float,
-    below: float,
-) -> Delayed:
+def _span_tasks(there: _Map, data: Any, segment: Integers, past: Floats, span: Span) -> Delayed:
     """Coordinates, principal components and far frames of one span."""
-    h = len(past)
+    h, distance, epsilon = len(past), there.known.distance, there.epsilon
     longer = np.concatenate([np.full(h, segment[0]), segment])
-    starts, stops = shrinking_windows(longer, window, (span[0] + h, span[1] + h), causal=True)
+    starts, stops = shrinking_windows(longer, there.window, (span[0] + h, span[1] + h), causal=True)
     low = int(starts[0])
-    before = past[min(low, h) :]
-    slab = task(
-        _slab, known.distance.axes, before, rows_of(data, (max(low - h, 0), span[1])), starts - low, stops - low, span
-    )
-    lent = [
-        task(_lend, slab, known.distance, part, own, epsilon) for part, own in zip(known.parts, packed, strict=True)
-    ]
-    measured = task(_measured, slab, known.distance, lent, epsilon)
-    shares = [task(_shares, measured, known.distance, part, epsilon) for part in known.parts]
-    return task(_finish, slab, shares, divisors, factor, below)
+    frames = rows_of(data, (max(low - h, 0), span[1]))
+    slab = task(_slab, distance.axes, past[min(low, h) :], frames, starts - low, stops - low, span)
+    lenders = zip(there.known.parts, there.packed, strict=True)
+    lent = [task(_lend, slab, distance, part, packed, epsilon) for part, packed in lenders]
+    measured = task(_measured, slab, distance, lent, epsilon)
+    shares = [task(_shares, measured, distance, part, epsilon) for part in there.known.parts]
+    return task(_finish, slab, shares, there.divisors, there.factor, there.below)
 
 
 def _along(axes: Axes, frames: Array) -> Floats:

@@ -24,11 +24,17 @@ from ..graph.spans import Span, blocks
 
 
 class References(NamedTuple):
-    """Blocks of references on the workers, how many there are, and the distance that new frames must share."""
+    """Blocks of references on the workers, which embedded frames they are, and the distance that new frames share."""
 
     parts: list[Delayed]
-    number: int
+    numbers: Integers
     distance: Distance
+    table: Table
+
+    @property
+    def number(self) -> int:
+        """How many there are."""
+        return len(self.numbers)
 
 
 def reference_numbers(embedding: xr.Dataset) -> Integers:
@@ -65,17 +71,16 @@ def references(embedding: xr.Dataset, numbers: Integers, progress: Progress) -> 
     else:
         made = [_chosen_block(rows, distance, numbers[a:b]) for a, b in spans]
     parts = _with_columns(embedding, numbers, made, spans)
-    return References(persist(parts, "references", progress), len(numbers), distance)
+    return References(persist(parts, "references", progress), numbers, distance, rows)
 
 
-def packed_precisions(embedding: xr.Dataset, numbers: Integers, distance: Distance) -> list[Delayed]:
+def packed_precisions(known: References) -> list[Delayed]:
     """Precisions of the references, block by block as :func:`references` has them; they stay on the workers."""
-    rows = table(*_embedded(embedding), config_of(embedding))._replace(conditioning=conditioning_of(embedding))
-    made = []
-    for first, stop in blocks(len(numbers), tile_size(len(numbers))):
+    rows, distance, made = known.table, known.distance, []
+    for first, stop in blocks(known.number, tile_size(known.number)):
         parts = [
             task(_packed, distance, part_of(rows, span, distance.window, own))
-            for span, own in _runs_of(rows, numbers[first:stop])
+            for span, own in _runs_of(rows, known.numbers[first:stop])
         ]
         made.append(task(np.concatenate, parts))
     return persist(made, "references", silent)

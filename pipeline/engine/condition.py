@@ -28,9 +28,9 @@ _ROOTED = {
 
 
 class Choice(NamedTuple):
-    """A conditioning, or None, and why it was taken."""
+    """The frames with their conditioning, if any, and why it was taken."""
 
-    conditioning: Conditioning | None
+    rows: Table
     why: str
 
 
@@ -50,31 +50,35 @@ def choose_conditioning(rows: Table, kind: str, condition: str, progress: Progre
 
     Returns
     -------
-    The conditioning and a sentence.
+    The frames with their conditioning, nearer where they had to be read for it, and a sentence.
     """
-    ones = np.ones(rows.n_features)
     named = {"root": "square root, as asked for", "log": "logarithm, as asked for"}
     if condition in named:
         floor = _floor(rows) if condition == "log" else 0.0
-        return Choice(Conditioning(condition, floor, ones), named[condition])
+        return _elementwise(rows, condition, floor, named[condition])
     if condition == "none" or rows.covariance is not None:
-        return Choice(None, "features are taken as they are")
+        return Choice(rows, "features are taken as they are")
     return _by_kind(rows, kind if condition == "auto" else "sensors", progress)
 
 
 def _by_kind(rows: Table, kind: str, progress: Progress) -> Choice:
     """By the kind of features, and by their values where it says nothing."""
-    ones = np.ones(rows.n_features)
     if kind in _ROOTED:
-        return Choice(Conditioning("root", 0.0, ones), f"square root: {_ROOTED[kind]}")
+        return _elementwise(rows, "root", 0.0, f"square root: {_ROOTED[kind]}")
     if kind == "log_rms":
-        return Choice(None, "features are taken as they are: they are logarithms already")
-    _, total = check_moments(rows, progress)
+        return Choice(rows, "features are taken as they are: they are logarithms already")
+    rows, total = check_moments(rows, progress)
     variance = total.squares / total.n
     if kind != "sensors" and tasks.are_counts(_look(rows, progress), total.mean, variance):
-        return Choice(Conditioning("root", 0.0, ones), "square root: counts vary more where they are larger")
+        return _elementwise(rows, "root", 0.0, "square root: counts vary more where they are larger")
     deviation = np.sqrt(np.where(variance > 1e-28 * np.square(total.mean), variance, 1.0))
-    return Choice(Conditioning("none", 0.0, deviation), "every sensor is divided by its standard deviation")
+    rows = rows._replace(conditioning=Conditioning("none", 0.0, deviation))
+    return Choice(rows, "every sensor is divided by its standard deviation")
+
+
+def _elementwise(rows: Table, transform: str, floor: float, why: str) -> Choice:
+    """A transform of every number, whatever its feature."""
+    return Choice(rows._replace(conditioning=Conditioning(transform, floor, np.ones(rows.n_features))), why)
 
 
 def warn_cut(basis: Floats, conditioning: Conditioning | None, variance: Floats, variances: Floats, names: Any) -> None:
