@@ -55,26 +55,7 @@ def window_starts(segment: Integers, window: int) -> Integers:
     >>> window_starts(np.array([0, 0, 0, 0, 1, 1, 1]), 3)
     array([0, 0, 1, 1, 4, 4, 4])
     """
-    starts = np.arange(len(segment)) - window // 2
-    for start, stop in segment_spans(segment):
-        starts[start:stop] = np.clip(starts[start:stop], start, stop - window)
-    return starts
-
-
-def window_starts_of(segment: Integers, window: int, span: Span) -> Integers:
-    """As :func:`window_starts`, for the frames of a span alone.
-
-    Examples
-    --------
-    >>> window_starts_of(np.array([0, 0, 0, 0, 1, 1, 1]), 3, (3, 6))
-    array([1, 4, 4])
-
-    Notes
-    -----
-    O(span + window): an end of a segment that is farther than a window shifts nothing.
-    """
-    low, high = max(span[0] - window, 0), min(span[1] + window, len(segment))
-    return window_starts(segment[low:high], window)[span[0] - low : span[1] - low] + low
+    return shrinking_windows(segment, window, (0, len(segment)))[0]
 
 
 class Runs(NamedTuple):
@@ -145,7 +126,8 @@ def reach(segment: Integers, window: int, span: Span, chosen: Integers | None = 
     if not window:
         here = runs_of(np.arange(len(numbers)))
         return Reach(span, here, here, None if chosen is None else runs_of(chosen - span[0]))
-    starts, stops = (ends[numbers - span[0]] for ends in _windows(segment, window, span, windows))
+    cut = shrinking_windows(segment, window, span, windows == "causal")
+    starts, stops = (ends[numbers - span[0]] for ends in cut)
     low, high = min(int(starts[0]), int(numbers[0])), max(int(stops[-1]), int(numbers[-1]) + 1)
     varied = windows != "whole"
     if chosen is None:
@@ -156,14 +138,6 @@ def reach(segment: Integers, window: int, span: Span, chosen: Integers | None = 
     rows, first = (runs_of(np.searchsorted(used, wanted)) for wanted in (numbers, starts))
     after = runs_of(np.searchsorted(used, stops - 1) + 1) if varied else None
     return Reach((low, high), rows, first, runs_of(used - low), after)
-
-
-def _windows(segment: Integers, window: int, span: Span, windows: str) -> tuple[Integers, Integers]:
-    """First frames of the windows of a span, and the frames after their last."""
-    if windows != "whole":
-        return shrinking_windows(segment, window, span, windows == "causal")
-    starts = window_starts_of(segment, window, span)
-    return starts, starts + window
 
 
 def shrinking_windows(segment: Integers, window: int, span: Span, causal: bool = False) -> tuple[Integers, Integers]:

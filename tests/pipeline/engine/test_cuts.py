@@ -75,10 +75,10 @@ def test_window_starts__equal_the_reference(extra, window):
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=4), st.integers(2, 8), st.integers(1, 40))
-def test_window_starts_of__a_span_has_its_part_of_all(extra, window, size):
+def test_shrinking_windows__a_span_has_its_part_of_all(extra, window, size):
     segment = np.repeat(np.arange(len(extra)), [window + more for more in extra])
     spans = cut_spans.blocks(len(segment), size)
-    parts = [cuts.window_starts_of(segment, window, span) for span in spans]
+    parts = [cuts.shrinking_windows(segment, window, span)[0] for span in spans]
     assert np.concatenate(parts).tolist() == cuts.window_starts(segment, window).tolist()
 
 
