@@ -138,7 +138,7 @@ def plan(frames: xr.DataArray, **options: Any) -> Plan:
     require_features(frames)
     before = task_memory(frames)
     with one_blas_thread():
-        found = _plan(_sampled(rows, config.window), str(frames.attrs.get("features", "")), rows.n_frames, config)
+        found = _plan(_sampled(rows, config.window), rows.n_frames, config)
     return found if before is None else _with_features(found, before)
 
 
@@ -163,9 +163,9 @@ def _sampled(rows: Table, window: int) -> Table:
     return rows._replace(data=data, segment=rows.segment[few], covariance=covariance)
 
 
-def _plan(rows: Table, kind: str, n_frames: int, config: EmbedConfig) -> Plan:
+def _plan(rows: Table, n_frames: int, config: EmbedConfig) -> Plan:
     """Plan from a sample of the frames."""
-    rows, total = check_moments(choose_conditioning(rows, kind, config.condition, silent).rows, silent)
+    rows, total = check_moments(choose_conditioning(rows, config.condition, silent).rows, silent)
     decision = decide(rows, measure(rows, total, config), config, n_frames=n_frames)
     shape = shape_of(n_frames, decision.distance, config)
     tasks = _tasks(shape, decision)

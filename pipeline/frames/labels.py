@@ -55,6 +55,17 @@ def segment_of(labelled: xr.DataArray | xr.Dataset) -> NDArray[np.int64]:
     return np.zeros(labelled.sizes["frame"], np.int64)
 
 
+def channels_of(labelled: xr.DataArray | xr.Dataset) -> NDArray[Any] | None:
+    """Channel of every feature, where features have one each.
+
+    Examples
+    --------
+    >>> channels_of(xr.DataArray([1.0], dims="feature", coords={"channel": ("feature", ["left"])})).tolist()
+    ['left']
+    """
+    return np.asarray(labelled["channel"].values) if "channel" in labelled.coords else None
+
+
 def frame_labels(labelled: xr.DataArray | xr.Dataset) -> dict[Any, xr.DataArray]:
     """Coordinates that belong to the frames alone."""
     return {name: c for name, c in labelled.coords.items() if c.dims == ("frame",)}
@@ -73,6 +84,20 @@ def frame_period(frames: xr.DataArray) -> float:
     if "time" not in frames.coords or frames.sizes["frame"] < 2:
         raise ValueError("observe: frames need a 'time' coordinate in seconds for rates='generator'.")
     return float(np.median(np.diff(frames["time"].values)))
+
+
+def check_number(n: int, n_modes: int | None) -> None:
+    """Refuse too few frames to embed, or for so many modes.
+
+    Raises
+    ------
+    ValueError
+        Fewer than three frames, or than two more than modes.
+    """
+    if n < 3:
+        raise ValueError(f"embed: frames must hold at least 3 frames; got {n}. Choose shorter frames.")
+    if n_modes is not None and n_modes > n - 2:
+        raise ValueError(f"embed: n_modes must be at most {n - 2} for {n} frames; got {n_modes}. Ask for fewer modes.")
 
 
 def check_features(what: str, embedding: xr.Dataset, frames: xr.DataArray) -> None:

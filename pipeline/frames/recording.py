@@ -17,8 +17,7 @@ from xarray.indexes import RangeIndex
 from ..files.opening import guarded, open_lazily
 from ..files.ordinary import check_ordinary
 from ..graph.slabs import in_slabs
-from ..graph.spans import Span
-from .segments import segment_spans
+from ..graph.spans import Span, segment_spans
 from .units import UNKNOWN, seconds_in
 
 GAP_PERIODS = 1.5

@@ -13,9 +13,10 @@ from manifold_observer.tasks.observers import kalman, observer
 from manifold_observer.tasks.observers.observer import Filter
 
 from ..frames.labels import segment_of
-from ..frames.segments import restarts, segment_spans
+from ..frames.segments import restarts
 from ..frames.variables import annotate
 from ..graph.compute import task
+from ..graph.spans import segment_spans
 from .carries import joined
 from .config import ObserverConfig
 from .coordinates import reads_coordinates, smooth_coordinates

@@ -104,7 +104,7 @@ def test_local__another_user_gets_nothing(client):
 
 def test_local__the_same_attempt_on_a_cluster_without_certificates_succeeds():
     with LocalCluster(
-        n_workers=0, dashboard_address=None, host="127.0.0.1", scheduler_kwargs={"http_prefix": "x"}
+        n_workers=0, dashboard_address="127.0.0.1:0", host="127.0.0.1", scheduler_kwargs={"http_prefix": "x"}
     ) as c:
         assert f"ran as {os.getuid()}" in attacked(c.scheduler_address, "run_function")
 
