@@ -112,7 +112,7 @@ def learnt_from(result: Path, *, clip: bool = False) -> Learnt:
     small = [
         name for name in embedding.data_vars if name in _SMALL or embedding[name].dims != embedding["reference"].dims
     ]
-    embedding = embedding.assign({name: embedding[name].compute() for name in small})
+    embedding = embedding.assign(embedding[small].compute().data_vars)
     labels = labels.assign_coords(labels.coords.to_dataset().compute().coords)
     carry = open_group(result, "state")["carry"].load()
     sources = list(zip(map(Path, root["source_paths"]), root["source_samples"], strict=True))

@@ -174,14 +174,17 @@ def test_continue__times_are_the_bits_of_the_recording_before_the_cut(learnt, tm
 @pytest.mark.filterwarnings("ignore:calibrate")
 @pytest.mark.parametrize(
     "options",
-    [
-        {"gamma": 0.3, "gain": "unit"},
-        {"step": "euler"},
-        {"rates": np.array([0.2, 0.7])},
-        {"rates": "calibrated"},
-        {"gain": "kalman"},
-        {"gain": "dmk"},
-    ],
+    share(
+        [
+            {"gamma": 0.3, "gain": "unit"},
+            {"step": "euler"},
+            {"rates": np.array([0.2, 0.7])},
+            {"rates": "calibrated"},
+            {"gain": "kalman"},
+            {"gain": "dmk"},
+        ],
+        3,
+    ),
     ids=str,
 )
 def test_continue__observes_with_the_options_of_the_result(tmp_path, options):
@@ -312,7 +315,7 @@ def clocked(tmp_path_factory, in_this_thread):
 PAUSED = itertools.product([0.002, 0.0], [(10, 10), (8, 3), (4, 9)], [[100], [97], [60, 100, 107]])
 
 
-@pytest.mark.parametrize(("pause", "cut", "cuts"), share(PAUSED, 4))
+@pytest.mark.parametrize(("pause", "cut", "cuts"), share(PAUSED, 7))
 def test_continue__a_pause_of_the_clock_begins_a_segment(clocked, tmp_path, pause, cut, cuts):
     """Wherever files are cut: at the pause, before it, after it, with too little left for a frame."""
     frame, hop = cut
@@ -407,7 +410,7 @@ def grow(path, values, **coords):
     recording.to_zarr(path, zarr_format=3, consolidated=False, append_dim="time")
 
 
-@each_kind
+@pytest.mark.parametrize("kind", share(KINDS, 3))
 def test_continue__the_recording_of_the_result_may_have_grown(tmp_path, kind):
     """What comes is what one run over the grown recording would have given, across the end of the result too."""
     recording, result = write_zarr(tmp_path, "recording", ALL[:503]), tmp_path / "result.zarr"
@@ -425,8 +428,7 @@ def test_continue__the_recording_of_the_result_may_have_grown(tmp_path, kind):
     np.testing.assert_array_equal(mo.open_stream(tmp_path / "out")["frames"], frames_of(result, recording)[first:])
 
 
-@pytest.mark.parametrize("pause", [0.0, 3.0])
-@pytest.mark.parametrize("at", [400, 497, 503, 507])
+@pytest.mark.parametrize(("at", "pause"), share(itertools.product([400, 497, 503, 507], [0.0, 3.0]), 3))
 def test_continue__a_grown_recording_with_a_clock(tmp_path, at, pause):
     times = np.arange(700) * 0.5 + pause * (np.arange(700) >= at)
     recording, result = tmp_path / "r.zarr", tmp_path / "result.zarr"
