@@ -25,6 +25,7 @@ from ..engine.exact import find_modes
 from ..engine.problem import Found, Problem
 from ..engine.reading import Features, read_features
 from ..engine.shrink import equal_frames_scale, warn_unforetold
+from ..frames.alike import MEANING
 from ..frames.conditioning import kept as kept_conditioning
 from ..frames.variables import annotate
 from ..graph.compute import Progress, compute, one_blas_thread, silent, task
@@ -280,5 +281,5 @@ def _label(solved: xr.Dataset, frames: xr.DataArray, covariance: xr.DataArray | 
     if covariance is not None:
         labelled["reference_covariance"] = covariance.astype(np.float64).drop_vars(covariance.coords)
     labelled.attrs["covariance_from"] = "windows" if covariance is None else "given"
-    labelled.attrs |= {f"frames_{k}": v for k, v in frames.attrs.items() if k in ("features", "frame_period")}
+    labelled.attrs |= {f"frames_{k}": v for k, v in frames.attrs.items() if k in MEANING}
     return annotate(labelled)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
+from .alike import aligned, meaning_of
+
 # Frame periods of pause between recordings that have no common clock.
 _PAUSE = 2.0
 
@@ -46,9 +48,9 @@ def join_frames(parts: Sequence[xr.DataArray]) -> xr.DataArray:
     first = parts[0]
     if len(parts) == 1:
         return first
-    moved, shifts, invented = [first], [0.0], []
-    for part in parts[1:]:
-        _check_alike(first, part)
+    moved, shifts, invented, known = [first], [0.0], [], meaning_of(first)
+    for number, other in enumerate(parts[1:], 2):
+        part = aligned(f"join_frames: the frames of recording {number}", known, other, "the first")
         before = moved[-1]
         end, period = float(before["time"][-1]), float(first.attrs["frame_period"])
         shift = _shift(first, part, end)
@@ -84,17 +86,3 @@ def seconds_between(start: str | None, other: str | None) -> float | None:
         return None
     instants = [np.datetime64(text.removesuffix("Z")) for text in (start, other)]
     return float((instants[1] - instants[0]) / np.timedelta64(1, "s"))
-
-
-def _check_alike(first: xr.DataArray, part: xr.DataArray) -> None:
-    """Frames can be joined only where they mean the same."""
-    if first.sizes["feature"] != part.sizes["feature"]:
-        raise ValueError(
-            f"join_frames: recordings must have the same features; got {first.sizes['feature']} and "
-            f"{part.sizes['feature']}. Are the channels and the sampling rates the same?"
-        )
-    periods = [float(x.attrs["frame_period"]) for x in (first, part)]
-    if not np.isclose(periods[0], periods[1], rtol=1e-6):
-        raise ValueError(
-            f"join_frames: recordings must have the same frame period; got {periods[0]} and {periods[1]} s."
-        )

@@ -14,6 +14,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from ..frames.alike import with_channels
 from ..frames.features import FEATURES
 from ..frames.recording import GAP_PERIODS, open_recording
 from ..frames.segments import frame_runs
@@ -326,13 +327,7 @@ def _opened(path: Path, learnt: Learnt, notice: Notice | None, *, growing: bool)
             raise
         notice(f"waiting for {path}: {error}")
         return None
-    known = "channel" in recording.coords
-    channels = [str(c) for c in recording["channel"].values] if known else map(str, range(recording.sizes["channel"]))
-    if list(dict.fromkeys(channels)) != learnt.channels:
-        raise ValueError(
-            f"continue: recordings must have the channels of the result, {', '.join(learnt.channels)}; got others "
-            f"in {path}. Give a recording of the same sensors."
-        )
+    recording = with_channels(f"continue: {path}", recording, learnt.channels)
     return in_units(recording, learnt.units, "continue")
 
 

@@ -16,8 +16,9 @@ from manifold_observer.tasks.engine.conditioning import Conditioning, conditione
 from manifold_observer.tasks.observers import observer
 from manifold_observer.tasks.observers.observer import Filter
 
+from ..frames.alike import frames_like
 from ..frames.conditioning import conditioning_of
-from ..frames.labels import MAKE_FRAMES, check_features, frame_labels, in_order, segment_of
+from ..frames.labels import MAKE_FRAMES, frame_labels, segment_of
 from ..frames.segments import restarts
 from ..frames.variables import annotate
 from ..graph.compute import task
@@ -190,10 +191,8 @@ def scan(
 
 
 def checked(embedding: xr.Dataset, frames: xr.DataArray) -> xr.DataArray:
-    """The frames must have the features of the embedding."""
-    frames = in_order("observe: frames", frames, ("frame", "feature"), MAKE_FRAMES)
-    check_features("observe: frames", embedding, frames)
-    return frames
+    """Frames with the features of the embedding, in its order."""
+    return frames_like("observe: frames", embedding, frames, MAKE_FRAMES)
 
 
 def starts_before(

@@ -74,7 +74,7 @@ def test_join__date_times_in_the_wrong_order_are_refused():
 
 
 def test_join__other_features_or_periods_are_refused():
-    with pytest.raises(ValueError, match="must have the same features; got 1 and 2"):
+    with pytest.raises(ValueError, match="must have the 1 features of the first; got 2"):
         join_frames([part(), part(p=2)])
-    with pytest.raises(ValueError, match=r"must have the same frame period; got 1\.0 and 2\.0 s"):
+    with pytest.raises(ValueError, match=r"must have the frame period of the first, 1 s; got 2 s"):
         join_frames([part(), part(period=2.0)])

@@ -520,7 +520,10 @@ def test_continue__parts_of_another_result_are_refused(learnt, tmp_path):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda folder: write_npy(folder, "new", np.zeros((50, 3))), "must have the channels of the result, ch1, ch2"),
+        (
+            lambda folder: write_npy(folder, "new", np.zeros((50, 3))),
+            "must have the channels of the result, 'ch1', 'ch2'",
+        ),
         (
             lambda folder: write_wav(folder, "new", ALL[:50]),
             "must have the sampling rate of the result, 1 Hz; got 1000 Hz",
