@@ -27,6 +27,7 @@ from ..engine.reading import Features, read_features
 from ..engine.shrink import equal_frames_scale, warn_unforetold
 from ..frames.alike import MEANING
 from ..frames.conditioning import kept as kept_conditioning
+from ..frames.given import takes_frames
 from ..frames.variables import annotate
 from ..graph.compute import Progress, compute, one_blas_thread, silent, task
 from ..graph.deprecated import moved_into
@@ -39,6 +40,7 @@ _ROUNDING = ("manifold-observer", "numpy", "scipy")
 
 @moved_into("engine", Engine)
 @moved_into("geometry", Geometry)
+@takes_frames
 def embed(
     frames: xr.DataArray,
     n_modes: int | None = None,

@@ -17,6 +17,7 @@ from manifold_observer.tasks.engine.protocols import Block
 
 from ..engine.blocks import Part, Table, part_of, slab_of
 from ..frames.alike import frames_like
+from ..frames.given import takes_frames
 from ..frames.labels import frame_labels, segment_of
 from ..frames.segments import short_segments
 from ..frames.variables import annotate
@@ -33,6 +34,7 @@ _SPAN = 2048
 _ROUNDING = 1e-6
 
 
+@takes_frames
 def extend(
     embedding: xr.Dataset,
     new_frames: xr.DataArray,

@@ -19,6 +19,7 @@ from ..engine.config import EmbedConfig, Engine, Geometry
 from ..engine.cuts import landmark_spans, panels
 from ..engine.decide import Decision, decide, measure, shape_of
 from ..engine.memory import EXACT_FRAMES, LOCAL_BYTES, Shape, tile_bytes
+from ..frames.given import takes_frames
 from ..frames.runs import require_features, task_memory
 from ..frames.segments import short_segments
 from ..graph.compute import compute, one_blas_thread, silent, task
@@ -101,6 +102,7 @@ class Plan:
 
 @moved_into("engine", Engine)
 @moved_into("geometry", Geometry)
+@takes_frames
 def plan(frames: xr.DataArray, **options: Any) -> Plan:
     """Plan what :func:`embed` will do with the same options, and what it will cost; it times a few tiles.
 

@@ -6,8 +6,10 @@ reads just the samples that its frames are made of.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -20,18 +22,20 @@ from manifold_observer.tasks.frames import histogram as histogram_task
 from manifold_observer.tasks.frames import log_rms as log_rms_task
 from manifold_observer.tasks.frames import stft as stft_task
 
+from .given import keeps_dates
 from .labels import in_order
 from .recording import Clock, clock, start_time
 from .runs import Cut, computed
 from .segments import FrameRun, frame_runs, run_groups, unused_samples
 from .variables import annotate
 
-Frame = int | float | str
+Frame = int | float | str | timedelta | np.timedelta64
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 # Most cells that a histogram takes from the data by itself.
 _MAX_COUNT_BINS = 256
 
 
+@keeps_dates
 def histogram(
     recording: xr.DataArray,
     *,
@@ -93,6 +97,7 @@ def histogram(
     return _frames(recording, frame, hop, compute, labels, attrs)
 
 
+@keeps_dates
 def stft(recording: xr.DataArray, *, frame: Frame, hop: Frame | None = None, window: str = "hann") -> xr.DataArray:
     """Magnitudes of the short-time Fourier transform: linear, no padding, no overlap by default.
 
@@ -131,6 +136,7 @@ def stft(recording: xr.DataArray, *, frame: Frame, hop: Frame | None = None, win
     return _frames(recording, frame, hop, partial(stft_task.stft_magnitude, window=window), labels, attrs)
 
 
+@keeps_dates
 def log_rms(
     recording: xr.DataArray, *, frame: Frame, hop: Frame | None = None, floor: float | None = None
 ) -> xr.DataArray:
@@ -171,6 +177,7 @@ def log_rms(
     return _frames(recording, frame, hop, compute, _labels(recording), attrs)
 
 
+@keeps_dates
 def identity(recording: xr.DataArray) -> xr.DataArray:
     """Take every sample as a frame: for data that already are features (counts, sensor rows).
 
@@ -195,11 +202,9 @@ def identity(recording: xr.DataArray) -> xr.DataArray:
 
 
 FEATURES: dict[str, Callable[..., xr.DataArray]] = {
-    "histogram": histogram,
-    "stft": stft,
-    "log_rms": log_rms,
-    "identity": identity,
+    function.__name__: inspect.unwrap(function) for function in (histogram, stft, log_rms, identity)
 }
+"""Features by name; these count seconds, whatever the clock of the recording."""
 
 
 def _as_float(samples: NDArray[Any], frame: int, hop: int) -> NDArray[np.float64]:
@@ -218,14 +223,19 @@ def _checked(recording: xr.DataArray, name: str) -> xr.DataArray:
 
 def samples_in(frame: Frame, rate: float, what: str) -> int:
     """Whole samples in a frame that was given as samples or as a duration."""
-    count = int(frame) if isinstance(frame, int | np.integer) else round(_duration(frame, what) * rate)
+    if isinstance(frame, int | np.integer) and not isinstance(frame, bool | np.timedelta64):
+        count = int(frame)
+    else:
+        count = round(_duration(frame, what) * rate)
     if count < 1:
         raise ValueError(f"{what} must hold at least 1 sample; got {frame!r} at {rate:g} Hz.")
     return count
 
 
 def _duration(text: Frame, what: str) -> float:
-    """Seconds of a duration such as '23ms'."""
+    """Seconds of a duration such as '23ms', or of a timedelta."""
+    if isinstance(text, timedelta | np.timedelta64):
+        return float(np.timedelta64(text) / np.timedelta64(1, "s"))
     match = re.fullmatch(r"\s*((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(us|ms|s|min|h)\s*", str(text))
     if match is None or not np.isfinite(float(match[1])):
         raise ValueError(

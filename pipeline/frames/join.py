@@ -8,12 +8,14 @@ import numpy as np
 import xarray as xr
 
 from .alike import aligned, meaning_of
+from .dates import in_dates, is_dated
+from .given import frames_in_order
 
 # Frame periods of pause between recordings that have no common clock.
 _PAUSE = 2.0
 
 
-def join_frames(parts: Sequence[xr.DataArray]) -> xr.DataArray:
+def concat(parts: Sequence[xr.DataArray]) -> xr.DataArray:
     """Join frames in their order, each recording a segment (or several) of its own.
 
     Recordings whose clocks go on one after the other keep them. Where a clock starts over, as that of
@@ -41,16 +43,20 @@ def join_frames(parts: Sequence[xr.DataArray]) -> xr.DataArray:
     ...     np.zeros((2, 1)), dims=("frame", "feature"), attrs={"frame_period": 1.0},
     ...     coords={"time": ("frame", [0.5, 1.5]), "segment": ("frame", [0, 0])},
     ... )
-    >>> joined = join_frames([part, part])
+    >>> joined = concat([part, part])
     >>> joined.time.values, joined.segment.values
     (array([0.5, 1.5, 3.5, 4.5]), array([0, 0, 1, 1]))
     """
+    if not parts:
+        raise ValueError("concat: parts must hold the frames of at least 1 recording; got none.")
+    dated = all(isinstance(part, xr.DataArray) and is_dated(part) for part in parts)
+    parts = [frames_in_order(f"concat: the frames of recording {k}", part) for k, part in enumerate(parts, 1)]
     first = parts[0]
     if len(parts) == 1:
-        return first
+        return in_dates(first) if dated else first
     moved, shifts, invented, known = [first], [0.0], [], meaning_of(first)
     for number, other in enumerate(parts[1:], 2):
-        part = aligned(f"join_frames: the frames of recording {number}", known, other, "the first")
+        part = aligned(f"concat: the frames of recording {number}", known, other, "the first")
         before = moved[-1]
         end, period = float(before["time"][-1]), float(first.attrs["frame_period"])
         shift = _shift(first, part, end)
@@ -64,7 +70,8 @@ def join_frames(parts: Sequence[xr.DataArray]) -> xr.DataArray:
     joined["time"].attrs |= first["time"].attrs
     if unknown := [float(part["time"][0]) for part, made_up in zip(moved[1:], invented, strict=True) if made_up]:
         joined["time"].attrs["unknown_pauses"] = unknown
-    return joined.assign_attrs(time_shifts=shifts, unused_samples=unused)
+    joined = joined.assign_attrs(time_shifts=shifts, unused_samples=unused)
+    return in_dates(joined) if dated else joined
 
 
 def _shift(first: xr.DataArray, part: xr.DataArray, end: float) -> float | None:
@@ -73,7 +80,7 @@ def _shift(first: xr.DataArray, part: xr.DataArray, end: float) -> float | None:
     if apart is not None:
         if float(part["time"][0]) + apart <= end:
             raise ValueError(
-                "join_frames: recordings must follow each other in time; got one from "
+                "concat: recordings must follow each other in time; got one from "
                 f"{part['time'].attrs['start_time']} after one that ends later. Name them in the order of their clocks."
             )
         return apart

@@ -8,6 +8,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from .given import array_of
+
 MAKE_FRAMES = "Make them with mo.histogram, mo.stft, mo.log_rms or mo.identity."
 
 
@@ -35,6 +37,7 @@ def in_order(what: str, values: xr.DataArray, dims: tuple[str, str], remedy: str
     >>> in_order("embed: frames", xr.DataArray([[1.0]], dims=("feature", "frame")), ("frame", "feature"), "").dims
     ('frame', 'feature')
     """
+    values = array_of(what, values, dims)
     if set(values.dims) != set(dims):
         raise ValueError(f"{what} must have dims ({', '.join(dims)}); got {values.dims}. {remedy}")
     if values.dtype.kind not in "iufb":

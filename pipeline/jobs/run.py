@@ -14,7 +14,7 @@ import xarray as xr
 from ..embedding.embed import embed
 from ..embedding.plan import Plan, plan
 from ..frames.features import FEATURES, shared_edges
-from ..frames.join import join_frames
+from ..frames.join import concat
 from ..frames.recording import clock, open_recording
 from ..frames.units import alike, units_of
 from ..graph.sight import check_files
@@ -298,7 +298,7 @@ def features_of(recordings: Sequence[xr.DataArray], config: RunConfig) -> xr.Dat
             f"run: {name} features need a frame length; got none. Give a duration such as 23ms, or a number of samples."
         )
     make = FEATURES[name]
-    return join_frames([make(recording, **options) for recording in recordings])
+    return concat([make(recording, **options) for recording in recordings])
 
 
 def _origin(

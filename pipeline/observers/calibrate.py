@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from manifold_observer.tasks.observers import dynamics, kalman
 
 from ..frames.conditioning import conditioning_of
+from ..frames.given import takes_frames
 from ..frames.labels import require, segment_of
 from ..frames.variables import annotate
 from ..graph.compute import Progress, silent
@@ -20,6 +21,7 @@ from .projections import projections
 Floats = NDArray[np.float64]
 
 
+@takes_frames
 def calibrate(
     embedding: xr.Dataset, rates: NDArray[np.float64] | None = None, *, progress: Progress = silent
 ) -> xr.Dataset:

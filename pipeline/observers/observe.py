@@ -18,6 +18,7 @@ from manifold_observer.tasks.observers.observer import Filter
 
 from ..frames.alike import frames_like
 from ..frames.conditioning import conditioning_of
+from ..frames.given import takes_frames
 from ..frames.labels import MAKE_FRAMES, frame_labels, segment_of
 from ..frames.segments import restarts
 from ..frames.variables import annotate
@@ -39,6 +40,7 @@ class Scanned(NamedTuple):
     lengths: tuple[int, ...]
 
 
+@takes_frames
 def observe(
     embedding: xr.Dataset,
     frames: xr.DataArray,

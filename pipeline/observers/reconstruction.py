@@ -17,6 +17,7 @@ from manifold_observer.tasks.observers import observer
 
 from ..embedding.read import known_coordinates
 from ..frames.conditioning import conditioning_of
+from ..frames.given import takes_frames
 from ..frames.labels import frame_labels, require, segment_of
 from ..frames.segments import restarts
 from ..frames.variables import annotate
@@ -29,6 +30,7 @@ from .observe import checked, observe
 Floats = NDArray[np.float64]
 
 
+@takes_frames
 def reconstruct(embedding: xr.Dataset, state: xr.DataArray | xr.Dataset) -> xr.DataArray:
     r"""Features that a state stands for, :math:`\hat z = \bar z + \alpha \hat\psi`.
 
@@ -72,6 +74,7 @@ def reconstruct(embedding: xr.Dataset, state: xr.DataArray | xr.Dataset) -> xr.D
     return annotate(labelled)["reconstruction"]
 
 
+@takes_frames
 def innovations(
     embedding: xr.Dataset,
     frames: xr.DataArray,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from manifold_observer.tasks.observers import kalman, observer
 from manifold_observer.tasks.observers.observer import Filter
 
+from ..frames.given import takes_frames
 from ..frames.labels import segment_of
 from ..frames.segments import restarts
 from ..frames.variables import annotate
@@ -26,6 +27,7 @@ from .observe import Scanned, checked, label, scan_chunks, starts_before
 Floats = NDArray[np.float64]
 
 
+@takes_frames
 def smooth(
     embedding: xr.Dataset,
     frames: xr.DataArray,

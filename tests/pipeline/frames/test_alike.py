@@ -6,7 +6,7 @@ import xarray as xr
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.frames.alike import aligned, meaning_of, with_channels
-from manifold_observer.pipeline.frames.join import join_frames
+from manifold_observer.pipeline.frames.join import concat
 from strategies import smooth_motion
 
 NAMES = ["C3", "C4", "Cz", "Pz"]
@@ -64,8 +64,8 @@ def test_channels_in_another_order_give_the_same(embedded, kind, way):
 @each_kind
 def test_join__aligns_channels(kind):
     first, other = recording(), recording(seed=1)
-    expected = join_frames([FEATURES[kind](first), FEATURES[kind](other)])
-    found = join_frames([FEATURES[kind](first), FEATURES[kind](other[:, SWAPPED])])
+    expected = concat([FEATURES[kind](first), FEATURES[kind](other)])
+    found = concat([FEATURES[kind](first), FEATURES[kind](other[:, SWAPPED])])
     np.testing.assert_array_equal(found, expected)
     assert found["channel"].values.tolist() == expected["channel"].values.tolist()
 
@@ -109,7 +109,7 @@ def test_join__names_what_differs(kind, make, message):
     with pytest.raises(
         ValueError, match=f"the frames of recording 2 must have the .*{message.replace('the embedding', 'the first')}"
     ):
-        join_frames([FEATURES[kind](recording()), make()])
+        concat([FEATURES[kind](recording()), make()])
 
 
 def test_frames_without_names_are_taken_in_order_with_a_warning(embedded):
