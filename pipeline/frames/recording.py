@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 from xarray.indexes import RangeIndex
+
+from manifold_observer.tasks.frames.ticks import GAP_PERIODS
 
 from ..files.opening import guarded, open_lazily
 from ..files.ordinary import check_ordinary
 from ..graph.slabs import in_slabs
-from ..graph.spans import Span
-from .segments import segment_spans
-from .units import UNKNOWN, seconds_in
+from .clock import Clock, clock, start_time
 
-GAP_PERIODS = 1.5
-"""A step of the clock longer than this many periods, of samples or of frames, is a gap."""
+__all__ = ["GAP_PERIODS", "Clock", "clock", "open_recording", "start_time"]
 
 
 def open_recording(
@@ -98,94 +93,6 @@ def open_recording(
     return _with_clock(recording, sampling_rate, where)
 
 
-@dataclass(frozen=True)
-class Clock:
-    """When the samples of a recording were taken.
-
-    ``sampling_rate`` in Hz; ``segments`` are spans of samples without a gap; ``known`` is False where
-    the recording has no clock and sample numbers stand for seconds.
-    """
-
-    sampling_rate: float
-    segments: list[Span]
-    known: bool
-    _start: float
-    _step: float
-    _values: NDArray[np.float64] | None
-
-    @property
-    def counted(self) -> bool:
-        """Whether times follow from the numbers of the samples, without a stored clock."""
-        return self._values is None
-
-    def at(self, samples: NDArray[np.int64]) -> NDArray[Any]:
-        """Times of the given samples, in seconds."""
-        if self._values is not None:
-            return self._values[samples]
-        return self._start + self._step * samples
-
-
-def clock(recording: xr.DataArray, period: float | None = None) -> Clock:
-    """Read the clock of a recording: its rate, and where its gaps are.
-
-    Parameters
-    ----------
-    recording
-        Dims ``(time, channel)``, with a ``time`` coordinate in seconds (or date-times), or an
-        attribute ``sampling_rate``, or neither. A ``segment`` coordinate along ``time`` marks gaps
-        that the clock does not show.
-    period
-        Seconds from sample to sample, by which gaps in a stored clock are found; its median step by default.
-
-    Returns
-    -------
-    The clock.
-
-    Raises
-    ------
-    ValueError
-        The clock goes backwards, repeats, or is not finite.
-
-    Notes
-    -----
-    A regular clock (``RangeIndex``) costs nothing; a stored one is read once, 8 bytes a sample.
-    """
-    n = recording.sizes["time"]
-    rate = recording.attrs.get("sampling_rate")
-    marked = _marked_segments(recording)
-    index = recording.xindexes.get("time")
-    if "time" not in recording.coords or isinstance(index, RangeIndex):
-        step = _exact_step(float(index.step), rate) if isinstance(index, RangeIndex) else 1.0 / float(rate or 1.0)
-        start = float(index.start) if isinstance(index, RangeIndex) else 0.0
-        known = rate is not None or isinstance(index, RangeIndex)
-        if not step > 0:
-            raise ValueError(f"recording: time must increase from sample to sample; got steps of {step:g} s.")
-        return Clock(1 / step, _cut(n, marked), known, start, step, None)
-    times = _seconds(recording)
-    steps = np.diff(times)
-    _check_increasing(times, steps)
-    usual = float(np.median(steps)) if len(steps) else 1.0 / float(rate or 1.0)
-    gaps = np.flatnonzero(steps > GAP_PERIODS * (period or usual)) + 1
-    return Clock(float(rate or 1 / usual), _cut(n, np.union1d(marked, gaps)), True, 0.0, usual, times)
-
-
-def start_time(recording: xr.DataArray) -> str | None:
-    """Date-time from which the seconds of :func:`clock` count, in ISO 8601, where the recording tells it.
-
-    Examples
-    --------
-    >>> noon = xr.Variable("time", np.array(["2020-03-09T12:00", "2020-03-09T12:01"], "datetime64[ns]"))
-    >>> start_time(xr.DataArray(np.zeros((2, 1)), dims=("time", "channel"), coords={"time": noon}))
-    '2020-03-09T12:00'
-    """
-    if "time" not in recording.coords:
-        return None
-    time = recording["time"]
-    if time.dtype.kind == "M" and time.size:
-        return str(np.datetime_as_string(time[0].values, unit="auto"))
-    return str(time.attrs["start_time"]) if "start_time" in time.attrs else None
-
-
 def _picked(dataset: xr.Dataset, variable: str | None, path: Path) -> list[str]:
     """Names of the variables that are the recording: one, or several series of one channel each."""
     if variable is None and "recording" in dataset.data_vars:
@@ -247,57 +154,3 @@ def _with_clock(recording: xr.DataArray, sampling_rate: float | None, path: Path
     n = recording.sizes["time"]
     regular = RangeIndex.linspace(0.0, n / float(rate), n, endpoint=False, dim="time")
     return recording.drop_vars("time", errors="ignore").assign_coords(xr.Coordinates.from_xindex(regular))
-
-
-def _exact_step(step: float, rate: float | None) -> float:
-    """The step of a regular clock; where a rate is known, its own inverse, which does not round with the length."""
-    return 1.0 / float(rate) if rate is not None and abs(step * rate - 1) < 1e-9 else step
-
-
-def _seconds(recording: xr.DataArray) -> NDArray[np.float64]:
-    """The stored clock in seconds, whatever its unit; date-times count from the first."""
-    values = recording["time"].values
-    if values.dtype.kind == "M":
-        return (values - values[0]) / np.timedelta64(1, "s")
-    if values.dtype.kind == "m":
-        return values / np.timedelta64(1, "s")
-    if values.dtype.kind not in "fiu":
-        raise ValueError(f"recording: time must be numbers of seconds or date-times; got dtype {values.dtype}.")
-    units = str(recording["time"].attrs.get("units", "s"))
-    factor = seconds_in(units)
-    if factor is None and units.strip().lower() not in (*UNKNOWN, "1"):
-        raise ValueError(
-            f"recording: time must be in seconds, or another unit of time; got {units!r}. Correct its attribute "
-            "'units', or give sampling_rate= to count the samples."
-        )
-    seconds = values.astype(np.float64)
-    if factor is None:
-        return seconds
-    # Milliseconds are divided by 1000: a thousandth is not exact.
-    return seconds * factor if factor >= 1 else seconds / round(1 / factor)
-
-
-def _check_increasing(times: NDArray[np.float64], steps: NDArray[np.float64]) -> None:
-    """A clock must run forwards."""
-    bad = np.flatnonzero(~(steps > 0))
-    if len(bad) or not np.isfinite(times).all():
-        at = int(bad[0]) if len(bad) else int(np.argmin(np.isfinite(times)))
-        raise ValueError(
-            f"recording: time must increase from sample to sample; got {times[at : at + 2].tolist()} at "
-            f"samples {at} and {at + 1}. Sort it with recording.sortby('time') and drop repeats with "
-            "recording.drop_duplicates('time')."
-        )
-
-
-def _marked_segments(recording: xr.DataArray) -> NDArray[np.int64]:
-    """Samples at which a 'segment' coordinate says that a new segment begins."""
-    if "segment" not in recording.coords:
-        return np.zeros(0, np.int64)
-    spans = segment_spans(recording["segment"].values)
-    return np.array([start for start, _ in spans[1:]], np.int64)
-
-
-def _cut(n: int, firsts: NDArray[np.int64]) -> list[Span]:
-    """Spans between the first samples of the segments."""
-    bounds = [0, *(int(first) for first in firsts), n]
-    return list(itertools.pairwise(bounds))
