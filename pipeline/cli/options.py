@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import click
 
 from ..frames.settings import choices_of, option_name, parts_of
-from .reading import FrameLength, Late, Named, Row, Whole
+from .reading import FrameLength, Late, Named, Names, Row, Whole
 
 Config = TypeVar("Config")
 
@@ -138,8 +138,8 @@ def _reader(member: Field[Any]) -> click.ParamType[Any]:
     """How the text of an option is read, by the annotation of its field."""
     parts, named = parts_of(member) - {"None"}, member.metadata.get("choices", ())
     choices = () if callable(named) else choices_of(member)
-    if "Sequence" in parts:
-        return Row(choices)
+    if {"Names", "Sequence"} & parts:
+        return Names() if "Names" in parts else Row(choices)
     if {"float", "str"} <= parts and choices:
         return Named(choices)
     if {"int", "str"} <= parts:
