@@ -14,6 +14,8 @@ _READER = "csv"
 # A blank comes last: texts have blanks, too.
 _DELIMITERS = (";", "\t", ",", "|", " ")
 _SPELT = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "pipe": "|"}
+# Cells of a preamble: a name and its value.
+_NARROW = 2
 LEAST_ROWS = 3
 """Rows below which a table is not looked for."""
 
@@ -41,8 +43,12 @@ def _preamble(rows: Sequence[Sequence[str]]) -> int:
     """Rows above the table: of words, and of another width than all that follow."""
     width = Counter(map(len, rows)).most_common(1)[0][0]
     above = max((n for n, cells in enumerate(rows, 1) if len(cells) != width), default=0)
-    told = all(any(cell.strip() and not is_number(cell) for cell in cells) for cells in rows[:above])
-    return above if width > 1 and told and len(rows) - above >= LEAST_ROWS - 1 else 0
+    words = all(any(cell.strip() and not is_number(cell) for cell in cells) for cells in rows[:above])
+    # A row of many words above values may be a header of another width.
+    narrow = all(len(cells) <= _NARROW for cells in rows[:above])
+    headed = above < len(rows) and not any(cell.strip() and _is_value(cell, ".") for cell in rows[above])
+    told = words and (narrow or headed)
+    return above if width > _NARROW - 1 and told and len(rows) - above >= LEAST_ROWS - 1 else 0
 
 
 def commented(

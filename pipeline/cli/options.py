@@ -22,9 +22,10 @@ Config = TypeVar("Config")
 
 
 class Setting(click.Option):
-    """An option that is a field of a dataclass; ``section`` heads it in the help."""
+    """An option that is a field of a dataclass; ``section`` heads it in the help, ``keyword`` is its name in Python."""
 
     section: str
+    keyword: str
 
 
 class Sectioned(click.Command):
@@ -130,7 +131,7 @@ def _option(member: Field[Any], section: str, text: str) -> Setting:
         metavar = member.metadata.get("metavar") or getattr(reader, "metavar", None)
         how = {"type": reader, "show_default": member.default is not None, "metavar": metavar}
     option = Setting([*spelled.split(), option_name(member)], default=member.default, help=text, **how)
-    option.section = section
+    option.section, option.keyword = section, member.name
     return option
 
 

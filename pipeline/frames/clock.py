@@ -94,7 +94,7 @@ def clock(recording: xr.DataArray, period: float | None = None) -> Clock:
     _check_increasing(times)
     if n < 2:
         return Clock(rate or 1 / (period or 1.0), _cut(recording), True, 0.0, period or 1 / (rate or 1.0), times)
-    ticks = read_ticks(times, tick=_tick(recording), period=period)
+    ticks = read_ticks(times, tick=_tick(recording), period=period, longest=recording.attrs.get("longest_step"))
     if period is None:
         _check_one_rate(recording, ticks, n)
     found = 1 / ticks.period if period else _agreed(1 / ticks.period, rate, 3 * ticks.error / ticks.period)

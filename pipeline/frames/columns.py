@@ -26,8 +26,14 @@ _LABEL_WORDS = (
     "id|event|trigger|marker|annotation)|eye_detection|eye_state|seizure|arousal|apnea|phase|trial|trial_number|block|fold|"
     "split|subject|subject_id|session|id|attack|regime|mode|behavior|behaviour|sti_\\d+"
 )
-_FLAG_WORDS = "qc|quality|flag|flags|status|valid|validity|is_valid|artifact|artefact|mask|\\w+_(?:qc|quality|flag|flags|status|valid|mask)|(?:qc|flag|quality)_\\w+"
-_COUNTER_WORDS = "index|idx|row|row_number|record|record_number|rn|sample|samples|sample_index|sample_number|packet|counter|count_id|seq|sequence|nr|no|number|frame_number|unnamed_\\d+"
+_FLAG_WORDS = (
+    "qc|quality|flag|flags|status|valid|validity|is_valid|artifact|artefact|mask|"
+    "\\w+_(?:qc|quality|flag|flags|status|valid|mask)|(?:qc|flag|quality)_\\w+"
+)
+_COUNTER_WORDS = (
+    "index|idx|row|row_number|record|record_number|rn|samples?|sample_(?:index|number|no|id)|packet|packet_number|counter|"
+    "seq|sequence|nr|no|number|frame_number|unnamed_\\d+"
+)
 _CLOCK_WORDS = (
     "(?:\\w+_)?(?:time|timestamp|timestamps|datetime|date|epoch|unix_time|zeit|temps|seconds|millis|milliseconds|ms)"
     "(?:_(?:s|ms|us|ns|min|h|utc|seconds|milliseconds))?|t|t_(?:s|ms|us|ns)"
@@ -40,6 +46,9 @@ _NAMED = [
 ]
 # Values of a label at most, and rows for each of them at least.
 _MOST_VALUES, _ROWS_A_VALUE = 24, 8
+# Rows of a stretch that are read to see what channels hold, and bytes.
+_MOST_ROWS, _MOST_BYTES = 4_096, 4_000_000
+_MOST_ROWS_READ, _MOST_BYTES_READ = 200_000, 100_000_000
 # Rows below which values tell nothing.
 _FEW_ROWS = 16
 # Rows that a label keeps its value on average, at least, where all channels are whole numbers.
@@ -78,7 +87,7 @@ def suspects(names: Sequence[str], sample: NDArray[Any] | None) -> dict[str, str
     >>> suspects(["left", "eye"], np.stack([noise, np.arange(100) > 50], axis=1))
     {'eye': 'has only the values 0, 1'}
     """
-    found = {}
+    found: dict[str, str] = {}
     kinds = [None] * len(names) if sample is None else _kinds(sample)
     plain = [kind == "plain" for kind in kinds]
     for name, kind, column in zip(names, kinds, range(len(names)), strict=True):
@@ -230,3 +239,59 @@ def _known(path: object, names: Sequence[str], asked: Iterable[str], option: str
             "Check the spelling."
         )
     return list(asked)
+
+
+def is_real(text: str) -> bool:
+    """Whether a text is a number.
+
+    Examples
+    --------
+    >>> is_real("-200"), is_real("ERROR")
+    (True, False)
+    """
+    try:
+        return bool(np.isfinite(float(text)))
+    except ValueError:
+        return False
+
+
+def with_names(recording: xr.DataArray) -> xr.DataArray:
+    """A recording whose channels have plain names, all different.
+
+    Examples
+    --------
+    >>> named = xr.DataArray([[1.0, 2.0]], dims=("time", "channel"), coords={"channel": np.array([b"C3  ", b"C3"])})
+    >>> with_names(named)["channel"].values.tolist()
+    ['C3', 'C3_2']
+    """
+    if "channel" not in recording.coords or recording["channel"].dtype.kind not in "SUO":
+        return recording
+    told = recording["channel"].values
+    names, taken = [], set[str]()
+    for number, padded in enumerate(told, 1):
+        name = plain_name(padded) or f"ch{number}"
+        unique, count = name, 1
+        while unique in taken:
+            count += 1
+            unique = f"{name}_{count}"
+        taken.add(unique)
+        names.append(unique)
+    if names == [*told]:
+        return recording
+    return recording.assign_coords(channel=("channel", np.array(names), recording["channel"].attrs))
+
+
+def rows_of_sample(recording: xr.DataArray, places: Sequence[int], *, read: bool) -> NDArray[Any] | None:
+    """Some rows of some channels, from the beginning, the middle and the end: many where they were read already."""
+    n = recording.sizes["time"]
+    if not places or recording.dtype.kind not in "iufb":
+        return None
+    most, many = (_MOST_BYTES_READ, _MOST_ROWS_READ) if read else (_MOST_BYTES, _MOST_ROWS)
+    rows = max(1, min(many, most // (recording.dtype.itemsize * recording.shape[1])))
+    stretches = [(start, min(start + rows, n)) for start in sorted({0, max(0, n // 2), max(0, n - rows)})]
+    spans = [(0, n)] if n <= 3 * rows else stretches
+    try:
+        parts = [np.asarray(recording.data[start:stop].compute(scheduler="sync")) for start, stop in spans]
+    except (OSError, ValueError, RuntimeError):
+        return None  # what is damaged is told when it is needed
+    return np.concatenate(parts)[:, list(places)]

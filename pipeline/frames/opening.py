@@ -86,7 +86,7 @@ class OpenConfig:
     """Times that repeat are refused (the default); the first or last sample is kept, or all are spread evenly."""
     order: str | None = setting(None, choices=ORDERS)
     """Samples that are not in the order of time are refused (the default), or sorted."""
-    rates: str | None = setting(None, choices=RATES)
+    rates: str | None = setting(None, choices=RATES, option="--clock-rates")
     """Clocks that run at no one rate are refused (the default), or have their mean rate."""
     shortest_segment: int | float | str | None = setting(None, metavar="SAMPLES|DURATION")
     """Segments between gaps that are shorter are left out."""

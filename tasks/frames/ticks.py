@@ -46,7 +46,7 @@ class Ticks(NamedTuple):
     spread: float = 1.0
 
 
-def read_ticks(times: Floats, *, tick: float = 0.0, period: float | None = None) -> Ticks:
+def read_ticks(times: Floats, *, tick: float = 0.0, period: float | None = None, longest: float | None = None) -> Ticks:
     r"""Fit the period of a clock over its gap-free stretches, and find its gaps.
 
     The slope over a stretch averages out rounding and jitter, which single steps do not: at 256 Hz, a clock
@@ -63,6 +63,8 @@ def read_ticks(times: Floats, *, tick: float = 0.0, period: float | None = None)
         Resolution of the numbers they were stored in, in seconds, such as that of float32; decimals are found.
     period
         Seconds between samples, where it is known.
+    longest
+        Longest step that is no gap, where it is known.
 
     Returns
     -------
@@ -88,10 +90,13 @@ def read_ticks(times: Floats, *, tick: float = 0.0, period: float | None = None)
     usual = period or _usual(steps, tick)
     if not usual > 0:
         return Ticks(float(np.mean(steps)) or 1.0, np.zeros(0, np.int64), 0.0, irregular=1.0)
-    longest = _longest(steps, usual, tick, known=period is not None)
+    rounded = _longest(steps, usual, tick, known=period is not None)
     fitted, gaps, error = usual, np.zeros(0, np.int64), 0.0
     for _ in range(_ROUNDS):
-        found = _gaps(times, steps, fitted, max(GAP_PERIODS * fitted, longest), tick)
+        if longest is None:
+            found = _gaps(times, steps, fitted, max(GAP_PERIODS * fitted, rounded), tick)
+        else:
+            found = np.flatnonzero(steps > longest) + 1
         if period is None:
             fitted, error = _slope(times, found, fitted, tick)
         if np.array_equal(found, gaps):
