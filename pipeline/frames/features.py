@@ -326,7 +326,7 @@ def _frames(
     stride = samples_in(hop, ticks.sampling_rate, f"{name}: hop") if hop is not None else length
     runs = frame_runs(ticks.segments, length, stride, recording.sizes["channel"])
     if not runs:
-        longest = max(stop - start for start, stop in ticks.segments)
+        longest = max((stop - start for start, stop in ticks.segments), default=0)
         raise ValueError(
             f"{name}: frame must fit into a segment of the recording; got {length} samples where the longest "
             f"holds {longest}. Choose a shorter frame."
