@@ -46,13 +46,16 @@ def _spellings(command: click.Command, who: str) -> dict[str, tuple[str, str | N
     Where several functions have a keyword, its option is that of the function ``who`` speaks.
     """
     known: dict[str, tuple[str, str | None]] = {}
-    for option in command.params:
-        if isinstance(option, click.Option) and option.name and option.expose_value:
-            spelt = option.opts[0], (option.secondary_opts[0] if option.secondary_opts else None)
-            keyword = getattr(option, "keyword", option.name)
-            if keyword not in known or option.opts[0].startswith(f"--{who}-") or option.name == keyword:
-                known[keyword] = spelt
+    named = [option for option in command.params if isinstance(option, click.Option) and option.expose_value]
+    # The last of a name counts: first options that are spelt otherwise, then those of the name, then the speaker's.
+    for option in sorted(named, key=lambda one: (one.opts[0].startswith(f"--{who}-"), one.name == _keyword(one))):
+        known[_keyword(option)] = option.opts[0], (option.secondary_opts[0] if option.secondary_opts else None)
     return known
+
+
+def _keyword(option: click.Option) -> str:
+    """Name of an option in Python."""
+    return str(getattr(option, "keyword", option.name))
 
 
 def _option(spelt: tuple[str, str | None], text: str) -> str:
