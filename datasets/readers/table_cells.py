@@ -256,7 +256,7 @@ def _not_a_number(
         f"name what stands for nothing, as in missing=[{cell.strip()[:20]!r}]"
     )
     if line <= layout.top.skip + layout.has_header + 2:
-        remedy += ". For units below the header, give units_row=True"
+        remedy += ". For units below the header, give units_row=True; for lines above the table, skip_rows="
     if mark is not None and layout.thousands is None:
         remedy = f"If the mark groups digits, give thousands={mark!r}"
     return refusal(

@@ -124,7 +124,7 @@ def told_rate(recording: xr.DataArray) -> float | None:
     --------
     >>> told_rate(xr.DataArray(0.0, attrs={"sampling_rate": "250 Hz"}))
     Traceback (most recent call last):
-    ValueError: recording: the attribute sampling_rate must be one number of Hz above 0; got '250 Hz'. Correct it, ...
+    ValueError: recording: the attribute sampling_rate must be one number of Hz above 0; got '250 Hz'. Correct ...
     """
     told = recording.attrs.get("sampling_rate")
     if told is None:
@@ -135,10 +135,15 @@ def told_rate(recording: xr.DataArray) -> float | None:
         rate = np.nan
     if isinstance(told, bool) or not (np.isfinite(rate) and rate > 0):
         raise ValueError(
-            f"recording: the attribute sampling_rate must be one number of Hz above 0; got {told!r}. Correct it, or "
-            "give sampling_rate= to open_recording."
+            f"recording: the attribute sampling_rate must be one number of Hz above 0; got {_plain(told)!r}. Correct "
+            "it, or give sampling_rate= to open_recording."
         )
     return rate
+
+
+def _plain(value: Any) -> Any:
+    """A value as an error shows it."""
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def seconds_of(recording: xr.DataArray) -> NDArray[np.float64]:

@@ -66,7 +66,7 @@ def in_order_of_time(recording: xr.DataArray, config: OpenConfig, path: object) 
     ValueError
         A local time is ambiguous, or the time is not in order and nothing was asked for.
     """
-    if "time" not in recording.coords or isinstance(recording.xindexes.get("time"), RangeIndex):
+    if "time" not in recording.coords or not _is_stored(recording):
         if config.timezone is not None and "start_time" not in recording.coords.get("time", recording).attrs:
             raise ValueError(f"open_recording: timezone is for date-times; {path} has none. Leave it out.")
         return recording
@@ -95,11 +95,20 @@ def cut_at_gaps(recording: xr.DataArray, config: OpenConfig) -> xr.DataArray:
     of number -1.
     """
     if config.gaps is not None and config.gaps not in ("clock", "nan", "ignore"):
-        recording = recording.assign_attrs(longest_step=seconds_in_text(config.gaps))
+        # A rate that the file tells for itself is that of its own gaps.
+        old = {"sampling_rate"} if "time" in recording.coords and _is_stored(recording) else set()
+        told = {name: value for name, value in recording.attrs.items() if name not in old}
+        recording = recording.copy(deep=False)
+        recording.attrs = told | {"longest_step": seconds_in_text(config.gaps)}
         recording = noted(recording, f"took steps of the clock longer than {config.gaps} for gaps")
     if config.gaps == "nan":
         recording = _without_nan(recording)
     return recording if config.shortest_segment is None else _without_short(recording, config.shortest_segment)
+
+
+def _is_stored(recording: xr.DataArray) -> bool:
+    """Whether a clock has a time of every sample."""
+    return not isinstance(recording.xindexes.get("time"), RangeIndex)
 
 
 def _in_utc(recording: xr.DataArray, zone: str, path: object) -> xr.DataArray:
@@ -261,9 +270,8 @@ def _without_short(recording: xr.DataArray, shortest: int | float | str) -> xr.D
     for count, (start, stop) in enumerate(ticks.segments):
         bad[start:stop], number[start:stop] = (start, stop) in short, count
     left = sum(stop - start for start, stop in short)
-    return noted(
-        _marked(recording, number, bad), f"left out {len(short)} segments shorter than {shortest}: {left} samples"
-    )
+    note = f"left out {left} samples in segments shorter than {shortest} ({len(short)} of {len(ticks.segments)})"
+    return noted(_marked(recording, number, bad), note)
 
 
 def _marked(recording: xr.DataArray, number: NDArray[Any], bad: NDArray[np.bool_]) -> xr.DataArray:
