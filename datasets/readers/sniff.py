@@ -17,6 +17,8 @@ NPY = "a NumPy .npy array"
 HDF5 = "HDF5 (NetCDF 4)"
 ZARR = "a Zarr store"
 CAF = "a Core Audio file"
+EDF = "an EDF recording"
+BDF = "a BDF recording"
 UNKNOWN = "binary data of an unknown kind"
 WAVES = {
     b"RIFF": "a RIFF/WAVE file",
@@ -47,8 +49,8 @@ _OTHER_SIGNATURES: tuple[Signature, ...] = (
     ("classic NetCDF 3", ((0, b"CDF\x02"),)),
     ("classic NetCDF 3", ((0, b"CDF\x05"),)),
     (NPY, ((0, b"\x93NUMPY"),)),
-    ("an EDF recording", ((0, b"0       "),)),
-    ("a BDF recording", ((0, b"\xffBIOSEMI"),)),
+    (EDF, ((0, b"0       "),)),
+    (BDF, ((0, b"\xffBIOSEMI"),)),
     ("an XDF recording", ((0, b"XDF:"),)),
     ("a BrainVision header", ((0, b"Brain Vision"),)),
     ("a BrainVision header", ((0, b"BrainVision"),)),
@@ -106,6 +108,28 @@ def describe(path: str | os.PathLike[str]) -> str:
         if all(head[at : at + len(magic)] == magic for at, magic in parts):
             return words
     return _describe_text(head) if _is_text(head) else _describe_unsigned(head)
+
+
+def holds(source: object, *words: str) -> bool:
+    """Tell whether a source is a local file of one of some kinds, by what it holds.
+
+    Parameters
+    ----------
+    source
+        What the user gave to ``xr.open_dataset``.
+    words
+        As :func:`describe` says them.
+
+    Returns
+    -------
+    True where it is.
+
+    Examples
+    --------
+    >>> holds("missing.edf", EDF), holds(b"0       ", EDF)
+    (False, False)
+    """
+    return isinstance(source, str | os.PathLike) and os.path.isfile(source) and describe(source) in words
 
 
 def read_head(path: str | os.PathLike[str], n_bytes: int = HEAD_BYTES) -> bytes:

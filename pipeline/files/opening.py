@@ -226,7 +226,12 @@ def _looked_at(path: Path, engine: str | None) -> dict[str, Stored]:
 
 
 def _engine_of(path: Path) -> str | None:
-    """The engine that claims a file, of those that are known to look at it alone."""
+    """The engine that claims a file, by what it holds if it can tell, of those that are known to look at it alone."""
+    own = {name: backend for name, backend in xr.backends.list_engines().items() if name.startswith(_OWN)}
+    for name, backend in own.items():
+        recognises = getattr(backend, "recognises", None)
+        if recognises is not None and recognises(path):
+            return str(name)
     compressed = path.suffix.lower() in (".gz", ".bz2", ".xz", ".zst")
     for name, backend in xr.backends.list_engines().items():
         known = name.startswith(_OWN) or (name in _ENGINES and name != "zarr" and not compressed)
