@@ -13,12 +13,12 @@ import xarray as xr
 from xarray.backends import BackendEntrypoint
 
 from .contract import CHUNK_BYTES, check_channels, has_suffix, refusal
-from .edf_header import READER, Header, Signal, listed, read_header
+from .edf_header import READER, Header, Signal, read_header
 from .edf_notes import record_stretches
+from .mixed_rates import Channel, chosen_channels, held, listed, of_rate
 from .sampled import Samples, distinct_labels, sampled_dataset, stretch_time, told
 from .sniff import BDF, EDF, holds
 
-_HOLD = "hold"
 # The trigger channel of BioSemi: what was presented, no measurement.
 _TRIGGERS = ("Status",)
 
@@ -81,7 +81,7 @@ class EdfSource:
         """Bytes of one signal as physical values, each as often as the fastest has samples meanwhile."""
         digital = _integers(raw, self.header.width)
         repeat = self.samples // signal.samples
-        digital = (np.repeat(digital, repeat) if repeat > 1 else digital)[low:high]
+        digital = held(digital, repeat)[low:high]
         if not signal.scaled:
             return digital.astype(np.float64)
         gain = (signal.high - signal.low) / (signal.top - signal.bottom)
@@ -132,11 +132,11 @@ class EdfBackend(BackendEntrypoint):
         Dataset with the variable ``recording``, dims (time, channel), in float64.
         """
         header = read_header(filename_or_obj)
-        chosen = _chosen(header, channels, drop_channels)
-        chosen = _of_rate(header, chosen, rates)
-        samples = max(signal.samples for _, signal in chosen)
-        source = EdfSource(header, tuple(signal for _, signal in chosen), samples)
-        bare = [label for label, signal in chosen if not signal.scaled]
+        chosen = of_rate(READER, header.path, _chosen(header, channels, drop_channels), header.seconds, rates)
+        signals = tuple(header.signals[channel.number] for channel in chosen)
+        samples = max(signal.samples for signal in signals)
+        source = EdfSource(header, signals, samples)
+        bare = [channel.label for channel, signal in zip(chosen, signals, strict=True) if not signal.scaled]
         if bare:
             told(READER, header.path, f"{listed(bare)}: no calibration is given; their values are digital counts.")
         stretches = record_stretches(header, samples)
@@ -144,18 +144,15 @@ class EdfBackend(BackendEntrypoint):
         return sampled_dataset(
             source,
             path=header.path,
-            channels=[label for label, _ in chosen],
-            units=[signal.units if signal.scaled else "1" for _, signal in chosen],
+            channels=[channel.label for channel in chosen],
+            units=[signal.units if signal.scaled else "1" for signal in signals],
             time=stretch_time(source.shape[0], rate, stretches, header.start_time),
             sampling_rate=rate,
             drop_variables=drop_variables,
         )
 
 
-Labelled = list[tuple[str, Signal]]
-
-
-def _chosen(header: Header, channels: Sequence[str] | None, dropped: Sequence[str]) -> Labelled:
+def _chosen(header: Header, channels: Sequence[str] | None, dropped: Sequence[str]) -> list[Channel]:
     """The signals that are wanted, by their labels."""
     if not header.signals or not header.seconds:
         got = "annotations only" if not header.signals else "records without duration"
@@ -163,64 +160,13 @@ def _chosen(header: Header, channels: Sequence[str] | None, dropped: Sequence[st
         raise refusal(READER, header.path, "hold signals", got, remedy)
     check_channels(READER, header.path, len(header.signals))
     labels = distinct_labels([signal.label for signal in header.signals])
-    known = dict(zip(labels, header.signals, strict=True))
-    for label in (*(channels or ()), *dropped):
-        if label not in known:
-            remedy = f"It has {listed(labels, 99)}"
-            raise refusal(READER, header.path, "have the channels that are named", repr(label), remedy)
-    triggers = [label for label in labels if header.width == 3 and label in _TRIGGERS and len(labels) > 1]
-    if channels is None and (triggers := [label for label in triggers if label not in dropped]):
-        told(READER, header.path, f"{listed(triggers)} holds triggers and is left out. Take it with channels=.")
-    left_out = {*dropped, *(triggers if channels is None else ())}
-    chosen = [(label, known[label]) for label in channels or labels if label not in left_out]
-    if not chosen:
-        raise refusal(READER, header.path, "keep a channel", f"none of {listed(labels)}", "Leave out fewer")
-    return chosen
-
-
-def _of_rate(header: Header, chosen: Labelled, rates: str | float | None) -> Labelled:
-    """Signals of one rate, or of rates that divide the highest."""
-    most = max(signal.samples for _, signal in chosen)
-    if rates == _HOLD:
-        odd = [label for label, signal in chosen if not signal.samples or most % signal.samples]
-        if odd:
-            must = f"have rates that divide the highest, {_hz(header, most)}, for rates='hold'"
-            raise refusal(READER, header.path, must, f"others in {listed(odd)}", "Choose one rate, or channels=")
-        return chosen
-    if rates is not None:
-        wanted = _rate(rates)
-        kept = [(label, s) for label, s in chosen if np.isclose(s.samples / header.seconds, wanted, rtol=1e-6)]
-        if not kept:
-            raise refusal(READER, header.path, f"have signals of {rates} Hz", _by_rate(header, chosen), "Name one")
-        return kept
-    if any(signal.samples != most for _, signal in chosen):
-        remedy = "Choose one with rates=HZ, repeat slow samples with rates='hold', or name channels="
-        raise refusal(READER, header.path, "have one sampling rate", _by_rate(header, chosen), remedy)
-    if not most:
-        raise refusal(READER, header.path, "hold samples", "0 in every record", "Export it again")
-    return chosen
-
-
-def _rate(rates: str | float) -> float:
-    """A rate, which the command line gives as text."""
-    try:
-        return float(rates)
-    except ValueError:
-        raise ValueError(f"edf: rates must be 'hold' or a number of Hz; got {rates!r}.") from None
-
-
-def _by_rate(header: Header, chosen: Labelled) -> str:
-    """The rates that there are, and whose they are."""
-    groups: dict[int, list[str]] = {}
-    for label, signal in chosen:
-        groups.setdefault(signal.samples, []).append(label)
-    ordered = sorted(groups.items(), reverse=True)
-    return "; ".join(f"{_hz(header, samples)}: {listed(labels, 3)}" for samples, labels in ordered)
-
-
-def _hz(header: Header, samples: int) -> str:
-    """A rate in words."""
-    return f"{samples / header.seconds:.10g} Hz"
+    numbers = chosen_channels(READER, header.path, labels, channels, dropped)
+    triggers = [number for number in numbers if header.width == 3 and labels[number] in _TRIGGERS]
+    if channels is None and triggers and len(numbers) > len(triggers):
+        names = listed([labels[number] for number in triggers])
+        told(READER, header.path, f"{names} holds triggers and is left out. Take it with channels=.")
+        numbers = [number for number in numbers if number not in triggers]
+    return [Channel(labels[number], number, header.signals[number].samples) for number in numbers]
 
 
 def _exactly(file: BinaryIO, path: str, at: int, n_bytes: int) -> Samples:

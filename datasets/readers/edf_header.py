@@ -8,7 +8,6 @@ import contextlib
 import math
 import os
 import re
-from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -242,15 +241,3 @@ def _whole(path: str, field: bytes, what: str, least: int, most: int) -> int:
         must = f"tell the {what} as a whole number from {least} to {most}"
         raise refusal(READER, path, must, repr(text), _COPY)
     return int(text)
-
-
-def listed(names: Sequence[str], most: int = 9) -> str:
-    """Some names, and how many more there are.
-
-    Examples
-    --------
-    >>> listed(["a", "b", "c"], 2)
-    'a, b and 1 more'
-    """
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")

@@ -59,7 +59,11 @@ def open_lazily(path: Path, engine: str | None, options: Mapping[str, Any]) -> t
     except Warning:
         raise
     except Exception as error:
-        if engine != "zarr" and os.path.abspath(path) in str(error) and isinstance(error, OSError | ValueError):
+        if (
+            engine != "zarr"
+            and os.path.abspath(path) in str(error)
+            and isinstance(error, OSError | ValueError | ImportError)
+        ):
             raise  # a reader of this project has said it already
         raise ValueError(_why_not(path, engine, error)) from None
 

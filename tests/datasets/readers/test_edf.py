@@ -106,7 +106,7 @@ def test_mixed_rates__are_refused_with_what_can_be_done(tmp_path):
         ValueError, match=r"6 Hz: EEG, EOG; 2 Hz: Resp\. Choose one with rates=HZ, repeat .*rates='hold'"
     ):
         opened(path)
-    with pytest.raises(ValueError, match="have signals of 3"):
+    with pytest.raises(ValueError, match="have channels of 3"):
         opened(path, rates=3)
     with pytest.raises(ValueError, match="rates must be 'hold' or a number of Hz; got 'most'"):
         opened(path, rates="most")
