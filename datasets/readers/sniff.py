@@ -19,6 +19,8 @@ ZARR = "a Zarr store"
 CAF = "a Core Audio file"
 EDF = "an EDF recording"
 BDF = "a BDF recording"
+MATLAB_5 = "a MATLAB 5 file"
+MATLAB_7 = "a MATLAB 7.3 file (HDF5)"
 UNKNOWN = "binary data of an unknown kind"
 WAVES = {
     b"RIFF": "a RIFF/WAVE file",
@@ -41,8 +43,8 @@ _SOUND_SIGNATURES: tuple[Signature, ...] = (
 _OTHER_SIGNATURES: tuple[Signature, ...] = (
     ("a RIFF file that is not WAVE", ((0, b"RIFF"),)),
     ("a Git LFS pointer, not the data: run 'git lfs pull'", ((0, b"version https://git-lfs"),)),
-    ("a MATLAB 7.3 file (HDF5)", ((0, b"MATLAB 7.3"),)),
-    ("a MATLAB 5 file", ((0, b"MATLAB 5.0"),)),
+    (MATLAB_7, ((0, b"MATLAB 7.3"),)),
+    (MATLAB_5, ((0, b"MATLAB 5.0"),)),
     # HDF5 allows a user block of 512 bytes, or a power of two more, before its signature.
     *((HDF5, ((at, b"\x89HDF\r\n\x1a\n"),)) for at in (0, 512, 1024, 2048)),
     ("classic NetCDF 3", ((0, b"CDF\x01"),)),

@@ -24,6 +24,12 @@ MOST_INDEXED = 2**22
 # Only these look at a file of unknown kind. Others may be installed, and some take a file for a list of addresses.
 _ENGINES = ("netcdf4", "h5netcdf", "scipy", "zarr")
 _OWN, _TABLES = "manifold-", "manifold-csv"
+# Options that some readers heed; `variable` chooses among the variables of the other files afterwards.
+_ANY_FILE = ("growing", "variable")
+_GO_WITH = {
+    "channels_first": ".npy files, MATLAB files and CSV tables",
+    "bin": "spike times (MATLAB cells, NWB, tables of unit and time)",
+}
 
 
 def open_lazily(path: Path, engine: str | None, options: Mapping[str, Any]) -> tuple[xr.Dataset, dict[str, Stored]]:
@@ -48,7 +54,7 @@ def open_lazily(path: Path, engine: str | None, options: Mapping[str, Any]) -> t
         It is not what its name says, is damaged, or may not be opened.
     """
     stored = _looked_at(path, engine)
-    engine = engine or ("zarr" if path.is_dir() else _engine_of(path))
+    engine = engine or ("zarr" if path.is_dir() else _engine_of(path, options))
     if engine is None:
         raise ValueError(_unknown_format(path))
     own = {"consolidated": False} if engine == "zarr" else _own_options(path, engine, options)
@@ -111,9 +117,9 @@ def _own_options(path: Path, engine: str, options: Mapping[str, Any]) -> dict[st
     """Options that are for the reader; others are refused, but for the one that only a table heeds."""
     backend = xr.backends.list_engines()[engine] if engine.startswith(_OWN) else None
     known = (backend.open_dataset_parameters or ()) if backend is not None else ()
-    unknown = [name for name in options if name not in known and name != "growing"]
+    unknown = [name for name in options if name not in known and name not in _ANY_FILE]
     if unknown:
-        goes = "CSV tables" if unknown[0] in ("decimal", "thousands") else ".npy files and CSV tables"
+        goes = _GO_WITH.get(unknown[0], "CSV tables")
         raise ValueError(f"open_recording: {unknown[0]} goes with {goes}; got {path}. Leave it out.")
     return {name: value for name, value in options.items() if name in known}
 
@@ -221,7 +227,7 @@ def _looked_at(path: Path, engine: str | None) -> dict[str, Stored]:
         return scan_zarr(path)
     if engine == "zarr":
         raise refusal(path, "be a folder to be read as Zarr", "a file", "Unpack it, and name the folder")
-    if engine is not None and engine.startswith(_OWN):
+    if engine is not None and engine.startswith(_OWN) and not is_hdf5(path):
         return {}
     if is_netcdf3(path):
         check_netcdf3(path)
@@ -229,15 +235,17 @@ def _looked_at(path: Path, engine: str | None) -> dict[str, Stored]:
     return scan_hdf5(path) if is_hdf5(path) else {}
 
 
-def _engine_of(path: Path) -> str | None:
+def _engine_of(path: Path, options: Mapping[str, Any]) -> str | None:
     """The engine that claims a file, by what it holds if it can tell, of those that are known to look at it alone."""
     own = {name: backend for name, backend in xr.backends.list_engines().items() if name.startswith(_OWN)}
+    if "bin" in options:
+        own = {name: backend for name, backend in own.items() if "bin" in (backend.open_dataset_parameters or ())}
     for name, backend in own.items():
         recognises = getattr(backend, "recognises", None)
         if recognises is not None and recognises(path):
             return str(name)
     compressed = path.suffix.lower() in (".gz", ".bz2", ".xz", ".zst")
-    for name, backend in xr.backends.list_engines().items():
+    for name, backend in (own if "bin" in options else xr.backends.list_engines()).items():
         known = name.startswith(_OWN) or (name in _ENGINES and name != "zarr" and not compressed)
         if known and backend.guess_can_open(path):
             return str(name)

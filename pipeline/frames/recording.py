@@ -35,6 +35,7 @@ def open_recording(
     decimal: str | None = None,
     thousands: str | None = None,
     growing: bool = False,
+    bin: float | None = None,
 ) -> xr.DataArray:
     r"""Open a recording lazily, whatever its format.
 
@@ -60,6 +61,8 @@ def open_recording(
         What groups the digits of numbers in a CSV table; None refuses numbers that look grouped.
     growing
         Whether the file is still written: the last row of a CSV table is then left out where its line has no end.
+    bin
+        Seconds in which spike times are counted, for files that hold those.
 
     Returns
     -------
@@ -89,7 +92,13 @@ def open_recording(
     """
     where = Path(path)
     check_ordinary(where)
-    given = {"channels_first": channels_first, "decimal": decimal, "thousands": thousands}
+    given = {
+        "variable": variable,
+        "channels_first": channels_first,
+        "decimal": decimal,
+        "thousands": thousands,
+        "bin": bin,
+    }
     options = {name: value for name, value in given.items() if value is not None}
     dataset, stored = open_lazily(where, engine, {**options, **({"growing": True} if growing else {})})
     names = _picked(dataset, variable, where)

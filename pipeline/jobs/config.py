@@ -39,6 +39,8 @@ class OpenConfig:
     """Mark that groups digits by three in CSV tables; none by default."""
     engine: str | None = None
     """xarray engine, for files of other formats."""
+    bin: float | None = None
+    """Seconds in which spike times are counted, for files that hold those."""
 
     def options(self) -> dict[str, Any]:
         """Options of :func:`open_recording` that are given."""
