@@ -21,6 +21,7 @@ EDF = "an EDF recording"
 BDF = "a BDF recording"
 MATLAB_5 = "a MATLAB 5 file"
 MATLAB_7 = "a MATLAB 7.3 file (HDF5)"
+MIDI = "MIDI (notes, no samples)"
 UNKNOWN = "binary data of an unknown kind"
 WAVES = {
     b"RIFF": "a RIFF/WAVE file",
@@ -50,6 +51,7 @@ _OTHER_SIGNATURES: tuple[Signature, ...] = (
     ("classic NetCDF 3", ((0, b"CDF\x01"),)),
     ("classic NetCDF 3", ((0, b"CDF\x02"),)),
     ("classic NetCDF 3", ((0, b"CDF\x05"),)),
+    (MIDI, ((0, b"MThd"),)),
     (NPY, ((0, b"\x93NUMPY"),)),
     (EDF, ((0, b"0       "),)),
     (BDF, ((0, b"\xffBIOSEMI"),)),

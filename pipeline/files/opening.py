@@ -277,6 +277,8 @@ def _unknown_format(path: Path) -> str:
             f"open_recording: {path} is HDF5 (NetCDF 4), for which the extra 'formats' is missing. "
             "Install it with: pip install 'manifold-observer[formats]'."
         )
+    if head.startswith(b"MThd"):
+        return f"open_recording: {path} is MIDI: notes, no samples. Open it as labels, with mo.open_labels or --labels."
     if head.startswith((b"PK\x03\x04", b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")):
         return f"open_recording: {path} is an archive. Unpack it, and name what is in it."
     return (

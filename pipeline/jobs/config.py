@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..engine.config import EmbedConfig
+from ..frames.label_place import names_file
 from ..frames.settings import check_settings, flat, plain_numbers, setting
 from ..observers.config import ObserverConfig
 
@@ -41,10 +42,16 @@ class OpenConfig:
     """xarray engine, for files of other formats."""
     bin: float | None = None
     """Seconds in which spike times are counted, for files that hold those."""
+    labels: str | None = setting(None, metavar="FILE")
+    """File of labels beside the recordings, which frames are given and results scored by; {stem} stands for the
+    recording's name."""
+    label_column: str | None = None
+    """Column that holds the labels, for tables with several."""
 
     def options(self) -> dict[str, Any]:
-        """Options of :func:`open_recording` that are given."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        """Options of :func:`open_recording` that are given; labels in a file are carried to the frames."""
+        beside = ("label_column", "labels") if names_file(self.labels) else ("label_column",)
+        return {name: value for name, value in asdict(self).items() if value is not None and name not in beside}
 
 
 @dataclass(frozen=True)
