@@ -122,6 +122,7 @@ def counted(
     units: Mapping[str, NDArray[np.float64]],
     bin: float | str | None,
     drop_variables: str | Iterable[str] | None = None,
+    start_time: str | None = None,
 ) -> xr.Dataset:
     """Count the spikes of every unit in bins that begin at whole multiples of their length.
 
@@ -135,6 +136,8 @@ def counted(
         Length of a bin in s; None is refused.
     drop_variables
         Names to leave out.
+    start_time
+        The instant from which the seconds count, in ISO 8601.
 
     Returns
     -------
@@ -163,7 +166,7 @@ def counted(
         xr.Variable(("time", "channel"), counts),
         path=path,
         channels=list(units),
-        time=stretch_time(n_bins, 1 / length, [Stretch(0, (first + 0.5) * length)]),
+        time=stretch_time(n_bins, 1 / length, [Stretch(0, (first + 0.5) * length)], start_time),
         sampling_rate=1 / length,
         units="1",
         long_name="spikes in a bin",
