@@ -184,18 +184,18 @@ def _times(path: str, table: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray
 def _column(table: pd.DataFrame, names: Iterable[str]) -> str | None:
     """A column of one of some names, with a unit of time or without; one of sample numbers is none."""
     for name in table.columns:
-        plain, units = _name_and_units(name)
+        plain, units = name_and_units(name)
         if plain in names and units in _UNITS:
             return str(name)
     return None
 
 
-def _name_and_units(column: str) -> tuple[str, str]:
+def name_and_units(column: str) -> tuple[str, str]:
     """The name of a column without its unit of time, and that unit.
 
     Examples
     --------
-    >>> _name_and_units("Begin Time (s)"), _name_and_units("onset_ms"), _name_and_units("start")
+    >>> name_and_units("Begin Time (s)"), name_and_units("onset_ms"), name_and_units("start")
     (('begin_time', 's'), ('onset', 'ms'), ('start', ''))
     """
     found = _COLUMN.fullmatch(column.strip().lower())
@@ -209,7 +209,7 @@ def _seconds(
     cells = table[name].where(~table[name].str.lower().isin(_NOTHING))
     numbers = pd.to_numeric(cells.str.replace(",", ".", regex=False), errors="coerce")
     if numbers.notna().equals(cells.notna()):
-        return numbers.to_numpy(np.float64) * _UNITS[_name_and_units(name)[1]], None
+        return numbers.to_numpy(np.float64) * _UNITS[name_and_units(name)[1]], None
     try:
         instants = pd.to_datetime(cells, format="ISO8601")
     except (ValueError, TypeError):

@@ -23,7 +23,7 @@ _NAMES = ("channel_name", "label", "name")
 class Series(NamedTuple):
     """A series: its name, the shape and type of its data, how they become physical, and its clock.
 
-    ``gain`` one number a channel, or one; ``rate`` and ``start`` in Hz and s, None where times are stored in the dataset
+    ``gain`` one number a channel, or one; ``rate`` in Hz and ``start`` in s, or times stored in the dataset
     ``timestamps``; ``labels`` of the channels, None where nobody named them.
     """
 

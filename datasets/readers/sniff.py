@@ -22,6 +22,8 @@ BDF = "a BDF recording"
 MATLAB_5 = "a MATLAB 5 file"
 MATLAB_7 = "a MATLAB 7.3 file (HDF5)"
 MIDI = "MIDI (notes, no samples)"
+PARQUET = "a Parquet table"
+FEATHER = "a Feather table (Arrow)"
 UNKNOWN = "binary data of an unknown kind"
 WAVES = {
     b"RIFF": "a RIFF/WAVE file",
@@ -58,7 +60,8 @@ _OTHER_SIGNATURES: tuple[Signature, ...] = (
     ("an XDF recording", ((0, b"XDF:"),)),
     ("a BrainVision header", ((0, b"Brain Vision"),)),
     ("a BrainVision header", ((0, b"BrainVision"),)),
-    ("a Parquet table", ((0, b"PAR1"),)),
+    (PARQUET, ((0, b"PAR1"),)),
+    (FEATHER, ((0, b"ARROW1"),)),
     ("a PDF document", ((0, b"%PDF"),)),
     ("a ZIP archive (.zip, .npz, .xlsx)", ((0, b"PK\x03\x04"),)),
     ("a gzip archive", ((0, b"\x1f\x8b"),)),
