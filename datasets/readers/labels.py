@@ -8,12 +8,14 @@ import numpy as np
 import xarray as xr
 from xarray.backends import BackendEntrypoint
 
+from .brainvision import marked
+from .brainvision_header import read_header as read_vhdr
 from .contract import local_file, refusal
 from .edf_header import read_header
 from .edf_notes import notes_of
 from .label_table import READER, Labels, read_label_table
 from .libraries import library
-from .sniff import BDF, EDF, MATLAB_5, MIDI, TEXT, UNKNOWN, describe
+from .sniff import BDF, BRAINVISION, EDF, MATLAB_5, MIDI, TEXT, UNKNOWN, describe
 from .wfdb_notes import read_notes
 
 _NOTES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
@@ -94,6 +96,8 @@ def _read(path: str, column: str | None, recording: str | None, sampling_rate: f
         return _edf(path)
     if words == MIDI:
         return _midi(path)
+    if words == BRAINVISION:
+        return _brainvision(path)
     if words == MATLAB_5:
         return _syllables(path)
     suffix = os.path.splitext(path)[1].lower()
@@ -155,6 +159,13 @@ def _midi(path: str) -> Labels:
     notes += [(start, now, _note(note)) for (_, note), starts in sounding.items() for start in starts]
     notes.sort()
     return Labels(np.array([n[0] for n in notes]), np.array([n[1] for n in notes]), [n[2] for n in notes])
+
+
+def _brainvision(path: str) -> Labels:
+    """Markers of BrainVision, by either of its texts."""
+    found = marked(read_vhdr(os.path.splitext(path)[0] + ".vhdr" if path.lower().endswith(".vmrk") else path))
+    start, stop = (np.array([each[k] for each in found], np.float64) for k in (0, 1))
+    return Labels(start, stop, [text for *_, text in found])
 
 
 def _note(number: int) -> str:

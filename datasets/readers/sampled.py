@@ -174,6 +174,26 @@ def stretch_time(
     return xr.Coordinates({"time": variable}, indexes={})
 
 
+def segment_numbers(n_samples: int, stretches: Sequence[Stretch]) -> xr.Coordinates:
+    """Make the coordinate ``segment``, for stretches between which nobody knows how long it paused.
+
+    Parameters
+    ----------
+    n_samples
+        Samples in all.
+    stretches
+        In order.
+
+    Examples
+    --------
+    >>> segment_numbers(3, [Stretch(0, 0.0), Stretch(2, 1.0)])["segment"].values
+    array([0, 0, 1])
+    """
+    lengths = np.diff([*(stretch.first for stretch in stretches), n_samples])
+    numbers = np.repeat(np.arange(len(stretches)), lengths)
+    return xr.Coordinates({"segment": ("time", numbers, {"long_name": "number of the segment"})}, indexes={})
+
+
 def sampled_dataset(
     source: Source,
     *,

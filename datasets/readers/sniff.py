@@ -24,6 +24,7 @@ MATLAB_7 = "a MATLAB 7.3 file (HDF5)"
 MIDI = "MIDI (notes, no samples)"
 PARQUET = "a Parquet table"
 FEATHER = "a Feather table (Arrow)"
+BRAINVISION = "a BrainVision header"
 UNKNOWN = "binary data of an unknown kind"
 WAVES = {
     b"RIFF": "a RIFF/WAVE file",
@@ -58,8 +59,8 @@ _OTHER_SIGNATURES: tuple[Signature, ...] = (
     (EDF, ((0, b"0       "),)),
     (BDF, ((0, b"\xffBIOSEMI"),)),
     ("an XDF recording", ((0, b"XDF:"),)),
-    ("a BrainVision header", ((0, b"Brain Vision"),)),
-    ("a BrainVision header", ((0, b"BrainVision"),)),
+    (BRAINVISION, ((0, b"Brain Vision"),)),
+    (BRAINVISION, ((0, b"BrainVision"),)),
     (PARQUET, ((0, b"PAR1"),)),
     (FEATHER, ((0, b"ARROW1"),)),
     ("a PDF document", ((0, b"%PDF"),)),
