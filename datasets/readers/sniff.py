@@ -17,6 +17,14 @@ NPY = "a NumPy .npy array"
 HDF5 = "HDF5 (NetCDF 4)"
 ZARR = "a Zarr store"
 CAF = "a Core Audio file"
+EDF = "an EDF recording"
+BDF = "a BDF recording"
+MATLAB_5 = "a MATLAB 5 file"
+MATLAB_7 = "a MATLAB 7.3 file (HDF5)"
+MIDI = "MIDI (notes, no samples)"
+PARQUET = "a Parquet table"
+FEATHER = "a Feather table (Arrow)"
+BRAINVISION = "a BrainVision header"
 UNKNOWN = "binary data of an unknown kind"
 WAVES = {
     b"RIFF": "a RIFF/WAVE file",
@@ -39,20 +47,22 @@ _SOUND_SIGNATURES: tuple[Signature, ...] = (
 _OTHER_SIGNATURES: tuple[Signature, ...] = (
     ("a RIFF file that is not WAVE", ((0, b"RIFF"),)),
     ("a Git LFS pointer, not the data: run 'git lfs pull'", ((0, b"version https://git-lfs"),)),
-    ("a MATLAB 7.3 file (HDF5)", ((0, b"MATLAB 7.3"),)),
-    ("a MATLAB 5 file", ((0, b"MATLAB 5.0"),)),
+    (MATLAB_7, ((0, b"MATLAB 7.3"),)),
+    (MATLAB_5, ((0, b"MATLAB 5.0"),)),
     # HDF5 allows a user block of 512 bytes, or a power of two more, before its signature.
     *((HDF5, ((at, b"\x89HDF\r\n\x1a\n"),)) for at in (0, 512, 1024, 2048)),
     ("classic NetCDF 3", ((0, b"CDF\x01"),)),
     ("classic NetCDF 3", ((0, b"CDF\x02"),)),
     ("classic NetCDF 3", ((0, b"CDF\x05"),)),
+    (MIDI, ((0, b"MThd"),)),
     (NPY, ((0, b"\x93NUMPY"),)),
-    ("an EDF recording", ((0, b"0       "),)),
-    ("a BDF recording", ((0, b"\xffBIOSEMI"),)),
+    (EDF, ((0, b"0       "),)),
+    (BDF, ((0, b"\xffBIOSEMI"),)),
     ("an XDF recording", ((0, b"XDF:"),)),
-    ("a BrainVision header", ((0, b"Brain Vision"),)),
-    ("a BrainVision header", ((0, b"BrainVision"),)),
-    ("a Parquet table", ((0, b"PAR1"),)),
+    (BRAINVISION, ((0, b"Brain Vision"),)),
+    (BRAINVISION, ((0, b"BrainVision"),)),
+    (PARQUET, ((0, b"PAR1"),)),
+    (FEATHER, ((0, b"ARROW1"),)),
     ("a PDF document", ((0, b"%PDF"),)),
     ("a ZIP archive (.zip, .npz, .xlsx)", ((0, b"PK\x03\x04"),)),
     ("a gzip archive", ((0, b"\x1f\x8b"),)),
@@ -106,6 +116,28 @@ def describe(path: str | os.PathLike[str]) -> str:
         if all(head[at : at + len(magic)] == magic for at, magic in parts):
             return words
     return _describe_text(head) if _is_text(head) else _describe_unsigned(head)
+
+
+def holds(source: object, *words: str) -> bool:
+    """Tell whether a source is a local file of one of some kinds, by what it holds.
+
+    Parameters
+    ----------
+    source
+        What the user gave to ``xr.open_dataset``.
+    words
+        As :func:`describe` says them.
+
+    Returns
+    -------
+    True where it is.
+
+    Examples
+    --------
+    >>> holds("missing.edf", EDF), holds(b"0       ", EDF)
+    (False, False)
+    """
+    return isinstance(source, str | os.PathLike) and os.path.isfile(source) and describe(source) in words
 
 
 def read_head(path: str | os.PathLike[str], n_bytes: int = HEAD_BYTES) -> bytes:

@@ -42,6 +42,7 @@ def run_command(
     Several RECORDING... become segments of one, with gaps between them. OUT is a Zarr folder with the groups /frames,
     /embedding and /state, and /smoothed with --smooth. After a kill, the same command resumes from the last pass.
     """
+    from ..jobs.label_scores import label_scores  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
     from ..jobs.run import check, count_frames, run  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
     if len(paths) < 2:
@@ -64,6 +65,8 @@ def run_command(
         "seconds": stages.seconds,
         "settings": config.flat(),
     }
+    if (scored := label_scores(tree)) is not None:
+        summary["labels"] = scored
     click.echo(json.dumps(summary) if as_json else _text(summary))
 
 
@@ -74,9 +77,17 @@ def _text(summary: dict[str, Any]) -> str:
     return (
         f"{opened}{summary['n_frames']} frames, {summary['n_modes']} modes, eigenvalues {mu}\n"
         f"{_chosen(summary['chosen'])}"
+        f"{_labels(summary.get('labels'))}"
         f"largest residual {max(summary['residuals']):.1e}, {summary['seconds']['total']:.1f} s\n"
         f"written to {summary['out']}; open it with xr.open_datatree({summary['out']!r})"
     )
+
+
+def _labels(scored: dict[str, Any] | None) -> str:
+    """What the labels say, where there are some."""
+    from ..jobs.label_scores import in_words  # noqa: PLC0415
+
+    return "" if scored is None else f"{in_words(scored)}\n"
 
 
 def _chosen(chosen: dict[str, Any]) -> str:

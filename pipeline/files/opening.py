@@ -26,8 +26,14 @@ _ENGINES = ("netcdf4", "h5netcdf", "scipy", "zarr")
 _OWN, _TABLES = "manifold-", "manifold-csv"
 # Formats that do not tell which of their channels are signals: some rows are looked at.
 _SAMPLED = ("manifold-csv", "manifold-npy")
-# Options that every recording heeds after it was opened; readers of tables heed them before.
-_LATER = ("growing", "drop_channels", "labels", "channels", "time_column", "time_unit", "missing", "any_order")
+# Options that every recording heeds after it was opened; readers of some formats heed them before.
+_LATER = (
+    *("growing", "variable", "drop_channels", "labels", "channels", "time_column", "time_unit", "missing", "any_order"),
+)
+_GO_WITH = {
+    "channels_first": ".npy files, MATLAB files and CSV tables",
+    "bin": "spike times (MATLAB cells, NWB, tables of unit and time)",
+}
 
 
 def open_lazily(
@@ -56,7 +62,7 @@ def open_lazily(
         It is not what its name says, is damaged, or may not be opened.
     """
     stored = _looked_at(path, engine)
-    engine = engine or ("zarr" if path.is_dir() else _engine_of(path))
+    engine = engine or ("zarr" if path.is_dir() else _engine_of(path, options))
     if engine is None:
         raise ValueError(_unknown_format(path))
     own: dict[str, Any] = {"consolidated": False} if engine == "zarr" else _own_options(path, engine, options)
@@ -73,7 +79,11 @@ def open_lazily(
     except Warning:
         raise
     except Exception as error:
-        if engine != "zarr" and os.path.abspath(path) in str(error) and isinstance(error, OSError | ValueError):
+        if (
+            engine != "zarr"
+            and os.path.abspath(path) in str(error)
+            and isinstance(error, OSError | ValueError | ImportError)
+        ):
             raise  # a reader of this project has said it already
         raise ValueError(_why_not(path, engine, error)) from None
 
@@ -174,7 +184,7 @@ def _own_options(path: Path, engine: str, options: Mapping[str, Any]) -> dict[st
     known = (backend.open_dataset_parameters or ()) if backend is not None else ()
     unknown = [name for name in options if name not in known and name not in _LATER]
     if unknown:
-        goes = ".npy files and CSV tables" if unknown[0] == "channels_first" else "CSV tables"
+        goes = _GO_WITH.get(unknown[0], "CSV tables")
         raise ValueError(f"open_recording: {unknown[0]} goes with {goes}; got {path}. Leave it out.")
     return {name: value for name, value in options.items() if name in known}
 
@@ -282,7 +292,7 @@ def _looked_at(path: Path, engine: str | None) -> dict[str, Stored]:
         return scan_zarr(path)
     if engine == "zarr":
         raise refusal(path, "be a folder to be read as Zarr", "a file", "Unpack it, and name the folder")
-    if engine is not None and engine.startswith(_OWN):
+    if engine is not None and engine.startswith(_OWN) and not is_hdf5(path):
         return {}
     if is_netcdf3(path):
         check_netcdf3(path)
@@ -290,10 +300,17 @@ def _looked_at(path: Path, engine: str | None) -> dict[str, Stored]:
     return scan_hdf5(path) if is_hdf5(path) else {}
 
 
-def _engine_of(path: Path) -> str | None:
-    """The engine that claims a file, of those that are known to look at it alone."""
+def _engine_of(path: Path, options: Mapping[str, Any]) -> str | None:
+    """The engine that claims a file, by what it holds if it can tell, of those that are known to look at it alone."""
+    own = {name: backend for name, backend in xr.backends.list_engines().items() if name.startswith(_OWN)}
+    if "bin" in options:
+        own = {name: backend for name, backend in own.items() if "bin" in (backend.open_dataset_parameters or ())}
+    for name, backend in own.items():
+        recognises = getattr(backend, "recognises", None)
+        if recognises is not None and recognises(path):
+            return str(name)
     compressed = path.suffix.lower() in (".gz", ".bz2", ".xz", ".zst")
-    for name, backend in xr.backends.list_engines().items():
+    for name, backend in (own if "bin" in options else xr.backends.list_engines()).items():
         known = name.startswith(_OWN) or (name in _ENGINES and name != "zarr" and not compressed)
         if known and backend.guess_can_open(path):
             return str(name)
@@ -325,6 +342,8 @@ def _unknown_format(path: Path) -> str:
             f"open_recording: {path} is HDF5 (NetCDF 4), for which the extra 'formats' is missing. "
             "Install it with: pip install 'manifold-observer[formats]'."
         )
+    if head.startswith(b"MThd"):
+        return f"open_recording: {path} is MIDI: notes, no samples. Open it as labels, with mo.open_labels or --labels."
     if head.startswith((b"PK\x03\x04", b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")):
         return f"open_recording: {path} is an archive. Unpack it, and name what is in it."
     return (

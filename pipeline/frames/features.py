@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 import dask.array as da
 import numpy as np
@@ -227,16 +227,13 @@ def _checked(recording: xr.DataArray, name: str) -> xr.DataArray:
 
 def samples_in(frame: Frame, rate: float, what: str) -> int:
     """Whole samples in a frame that was given as samples or as a duration."""
-    if _is_count(frame):
-        count = int(frame)  # type: ignore[arg-type]
-    else:
-        count = round(_duration(frame, what) * rate)
+    count = int(frame) if _is_count(frame) else round(_duration(frame, what) * rate)
     if count < 1:
         raise ValueError(f"{what} must hold at least 1 sample; got {frame!r} at {rate:g} Hz.")
     return count
 
 
-def _is_count(frame: Frame) -> bool:
+def _is_count(frame: Frame) -> TypeGuard[int]:
     """Whether a length is a number of samples; NumPy's timedeltas count as integers."""
     return isinstance(frame, int | np.integer) and not isinstance(frame, bool | np.timedelta64)
 
@@ -245,12 +242,13 @@ def _samples_in(frame: Frame, ticks: Clock, recording: xr.DataArray, what: str) 
     """Whole samples in a frame of a recording; a duration needs a clock, whose unit must be sure."""
     if _is_count(frame):
         return samples_in(frame, ticks.sampling_rate, what)
+    seconds = _duration(frame, what)
     if not ticks.known:
         raise ValueError(
             f"{what} must be whole samples where the recording has no sampling rate; got {frame!r}. Give "
             "sampling_rate=, or a number of samples, as in frame=60."
         )
-    held = _duration(frame, what) * ticks.sampling_rate
+    held = seconds * ticks.sampling_rate
     assumed = "time" in recording.coords and "unit_assumed" in recording["time"].attrs
     if assumed and held < _LEAST_ASSUMED:
         raise ValueError(

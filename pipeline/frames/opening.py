@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from .label_place import names_file
 from .settings import check_settings, setting
 
 Names = str | Sequence[str]
@@ -57,8 +58,9 @@ class OpenConfig:
     """Columns or channels to take, in this order; 'all' takes those that look like labels or clocks, too."""
     drop_channels: Names | None = setting(None, metavar="NAME,...")
     """Columns or channels to leave out."""
-    labels: Names | None = setting(None, metavar="NAME,...")
-    """Columns or channels that are labels: kept beside the recording, never fed in."""
+    labels: Names | None = setting(None, metavar="NAME,...|FILE")
+    """Columns or channels that are labels: kept beside the recording, never fed in. Or a file of labels, by which
+    results are scored; {stem} in it stands for the recording's name."""
     time_column: str | None = None
     """Column or variable that is the clock; found by its name by default."""
     time_unit: str | None = None
@@ -90,6 +92,10 @@ class OpenConfig:
     """Clocks that run at no one rate are refused (the default), or have their mean rate."""
     shortest_segment: int | float | str | None = setting(None, metavar="SAMPLES|DURATION")
     """Segments between gaps that are shorter are left out."""
+    bin: float | None = None
+    """Seconds in which spike times are counted, for files that hold those."""
+    label_column: str | None = None
+    """Column that holds the labels, for files of labels with several."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, before anything is read."""
@@ -105,8 +111,9 @@ class OpenConfig:
             raise ValueError("open_recording: gaps='ignore' numbers the samples, and needs sampling_rate=; got none.")
 
     def options(self) -> dict[str, Any]:
-        """Options of :func:`open_recording` that are given."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        """Options of :func:`open_recording` that are given; labels in a file are carried to the frames later."""
+        beside = ("label_column", "labels") if names_file(self.labels) else ("label_column",)
+        return {name: value for name, value in asdict(self).items() if value is not None and name not in beside}
 
     def given(self, *names: str) -> dict[str, Any]:
         """Those of some options that are given."""
@@ -124,5 +131,5 @@ def _names(option: str, value: Any) -> tuple[str, ...] | None:
     return tuple(str(name) for name in value)
 
 
-OPTIONS = tuple(each.name for each in fields(OpenConfig))
-"""Names of all options."""
+OPTIONS = tuple(each.name for each in fields(OpenConfig) if each.name != "label_column")
+"""Names of the options of :func:`open_recording`."""

@@ -58,6 +58,7 @@ def open_recording(
     order: str | None = None,
     rates: str | None = None,
     shortest_segment: int | float | str | None = None,
+    bin: float | None = None,
 ) -> xr.DataArray:
     r"""Open a recording lazily, whatever its format.
 
@@ -109,6 +110,8 @@ def open_recording(
         clocks that run at no one rate ('mean'); they are refused by default.
     shortest_segment
         Samples, or a duration: segments between gaps that are shorter are left out.
+    bin
+        Seconds in which spike times are counted, for files that hold those.
 
     Returns
     -------
@@ -161,7 +164,9 @@ def open_recording(
 def _for_reader(config: OpenConfig) -> dict[str, Any]:
     """Options that a reader of tables or arrays may heed."""
     names = ("channels_first", "decimal", "thousands", "time_format", "delimiter", "encoding", "skip_rows", "comment")
-    options = config.given(*names, "units_row", "time_column", "time_unit", "drop_channels", "labels")
+    options = config.given(
+        *names, "units_row", "time_column", "time_unit", "drop_channels", "labels", "variable", "bin"
+    )
     if config.channels not in (None, ALL):
         options["channels"] = config.channels
     if words := [value for value in config.missing or () if not is_real(value)]:

@@ -15,6 +15,8 @@ from ..embedding.embed import embed
 from ..embedding.plan import Plan, plan
 from ..frames.features import FEATURES, shared_edges
 from ..frames.join import concat
+from ..frames.label_files import label_frames, labels_of
+from ..frames.label_place import names_file
 from ..frames.recording import clock, open_recording
 from ..frames.units import alike, units_of
 from ..graph.sight import check_files
@@ -160,6 +162,9 @@ def check(recordings: Sequence[Path], out: Path, config: RunConfig, *, overwrite
     sweep(placed(out).parent, recordings)
     check_place(out, recordings, overwrite)
     alike([open_recording(path, **config.opening.options()) for path in recordings], "run")
+    if names_file(config.opening.labels):
+        for path in recordings:
+            labels_of(config.opening.labels, path, config.opening.label_column)
 
 
 def analyse(
@@ -298,7 +303,15 @@ def features_of(recordings: Sequence[xr.DataArray], config: RunConfig) -> xr.Dat
             f"run: {name} features need a frame length; got none. Give a duration such as 23ms, or a number of samples."
         )
     make = FEATURES[name]
-    return concat([make(recording, **options) for recording in recordings])
+    return concat([_labelled(make(recording, **options), recording, config) for recording in recordings])
+
+
+def _labelled(frames: xr.DataArray, recording: xr.DataArray, config: RunConfig) -> xr.DataArray:
+    """Frames with the labels that lie in a file beside their recording, if they are asked for."""
+    labels = config.opening.labels
+    if not names_file(labels):
+        return frames
+    return label_frames(frames, labels_of(labels, recording.attrs["source"], config.opening.label_column))
 
 
 def _origin(

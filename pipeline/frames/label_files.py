@@ -1,0 +1,211 @@
+"""Labels that lie in a file beside a recording: opened, and carried to frames."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from ..files.ordinary import check_ordinary
+from .join import seconds_between
+from .label_place import file_for
+from .labels import MAKE_FRAMES
+
+_ENGINE = "manifold-labels"
+
+
+def open_labels(
+    path: str | os.PathLike[str],
+    *,
+    column: str | None = None,
+    recording: str | os.PathLike[str] | None = None,
+    sampling_rate: float | None = None,
+) -> xr.Dataset:
+    r"""Open labels that lie beside a recording, whatever their format.
+
+    Tables (CSV, TSV) with columns of starts and stops, or onsets and durations, or times; label tracks of Audacity;
+    annotations of EDF+, BDF+ and WFDB (``.atr`` and others); MIDI notes; windows in JSON.
+
+    Parameters
+    ----------
+    path
+        File of labels.
+    column
+        Column of a table that holds the labels, where there are several.
+    recording
+        Name of the recording, where a file has labels of several.
+    sampling_rate
+        In Hz, for WFDB annotations without a header beside them.
+
+    Returns
+    -------
+    The variable ``label``, text, along ``time``, when each label starts, with the coordinate ``stop``; both in seconds.
+    Instants stop as they start.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is nothing at ``path``.
+    ValueError
+        The file holds no labels that can be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "night.csv"
+    >>> _ = path.write_text("start,stop,stage\n0,30,W\n30,90,N1\n")
+    >>> labels = open_labels(path)
+    >>> labels.label.values.tolist(), labels.time.values, labels.stop.values
+    (['W', 'N1'], array([ 0., 30.]), array([30., 90.]))
+    """
+    where = Path(path)
+    check_ordinary(where, "open_labels")
+    options: dict[str, Any] = {"column": column, "recording": None if recording is None else os.fspath(recording)}
+    return xr.open_dataset(where, engine=_ENGINE, sampling_rate=sampling_rate, **options).load()
+
+
+def label_frames(frames: xr.DataArray, labels: xr.Dataset) -> xr.DataArray:
+    """Give every frame the label that covers most of it.
+
+    Parameters
+    ----------
+    frames
+        Of one recording, as :func:`histogram`, :func:`stft`, :func:`log_rms` or :func:`identity` made them.
+    labels
+        As :func:`open_labels` gave them. Seconds count from the start of the recording; where both tell the date-time
+        of their start, from there.
+
+    Returns
+    -------
+    The frames with the coordinate ``label``, text: the label that covers the largest part; an empty text where the
+    largest part has none; the most frequent instant where only instants lie in the frame.
+
+    Raises
+    ------
+    ValueError
+        No label lies in the frames; or labels have dates and the recording has none.
+
+    Examples
+    --------
+    >>> recording = xr.DataArray(np.ones((8, 1)), dims=("time", "channel"), attrs={"sampling_rate": 1.0})
+    >>> labels = xr.Dataset({"label": ("time", ["a", "b"])}, {"time": [0.0, 3.0], "stop": ("time", [3.0, 6.0])})
+    >>> from manifold_observer.pipeline import identity
+    >>> label_frames(identity(recording), labels).label.values.tolist()
+    ['a', 'a', 'a', 'b', 'b', 'b', '', '']
+    """
+    for name in ("frame_samples", "hop_samples", "frame_period"):
+        if name not in frames.attrs:
+            raise ValueError(f"label_frames: frames must have the attribute {name!r}; it is not there. {MAKE_FRAMES}")
+    period = frames.attrs["frame_period"] / frames.attrs["hop_samples"]
+    length = frames.attrs["frame_samples"] * period
+    # The time of a frame is between its first and its last sample, and the last one lasts a period.
+    begin = frames["time"].values - _shift(frames, labels) - (length - period) / 2
+    end = begin + length
+    names, codes = np.unique(labels["label"].values.astype(str), return_inverse=True)
+    start, stop = labels["time"].values.astype(np.float64), labels["stop"].values.astype(np.float64)
+    lasting = stop > start
+    found = _longest(begin, end, start[lasting], stop[lasting], codes[lasting])
+    instants = _most_frequent(begin, end, start[~lasting], codes[~lasting])
+    found = np.where(found >= 0, found, instants)
+    if not (found >= 0).any():
+        raise ValueError(
+            f"label_frames: labels must lie within the frames, {begin[0]:g} to {end[-1]:g} s; got labels from "
+            f"{start.min():g} to {stop.max():g} s. Are they those of this recording?"
+        )
+    text = np.append(names, "").astype(object)[found]
+    return frames.assign_coords(label=("frame", text, {"long_name": "label of the frame"}))
+
+
+def labels_of(pattern: Any, recording: str | os.PathLike[str], column: str | None = None) -> xr.Dataset:
+    """Labels of one recording, by the option ``labels``.
+
+    Parameters
+    ----------
+    pattern
+        File of labels; ``{stem}`` and ``{name}`` stand for the recording's name without and with its suffix.
+    recording
+        File of the recording.
+    column
+        Of a table.
+
+    Returns
+    -------
+    As :func:`open_labels` gives them.
+    """
+    return open_labels(file_for(pattern, recording), column=column, recording=Path(recording).name)
+
+
+def _shift(frames: xr.DataArray, labels: xr.Dataset) -> float:
+    """Seconds from the start of the recording to that of the labels."""
+    own, other = frames["time"].attrs.get("start_time"), labels["time"].attrs.get("start_time")
+    apart = seconds_between(own, other)
+    if apart is None and labels.attrs.get("dated"):
+        got = f"{own} for the recording and {other} for the labels" if own else "none for the recording"
+        raise ValueError(
+            f"label_frames: labels with dates need a recording whose start is known in the same zone; got {got}. "
+            "Give the labels in seconds from its start."
+        )
+    return apart or 0.0
+
+
+def _longest(
+    begin: NDArray[np.float64],
+    end: NDArray[np.float64],
+    start: NDArray[np.float64],
+    stop: NDArray[np.float64],
+    codes: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Code of the label that covers the largest part of each frame; -1 where the largest part has none."""
+    frame, label = _meeting(begin, end, start, stop, "left")
+    part = np.minimum(end[frame], stop[label]) - np.maximum(begin[frame], start[label])
+    frame, code, covered = _summed(frame, codes[label], part)
+    bare = end - begin - np.bincount(frame, covered, len(begin))
+    return _largest(frame, code, covered, bare - 1e-9 * (end - begin))
+
+
+def _most_frequent(
+    begin: NDArray[np.float64], end: NDArray[np.float64], at: NDArray[np.float64], codes: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Code of the instant that is most frequent in each frame; -1 where there is none."""
+    frame, label = _meeting(begin, end, at, at, "right")
+    return _largest(*_summed(frame, codes[label], np.ones(len(label))), np.ones(len(begin)))
+
+
+def _meeting(
+    begin: NDArray[np.float64],
+    end: NDArray[np.float64],
+    start: NDArray[np.float64],
+    stop: NDArray[np.float64],
+    side: Literal["left", "right"],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Pairs of a frame and a label that meet; a label that stops where a frame begins does on the right side."""
+    first = np.searchsorted(end, start, side="right")
+    count = np.maximum(np.searchsorted(begin, stop, side=side) - first, 0)
+    label = np.repeat(np.arange(len(start)), count)
+    return np.arange(len(label)) + np.repeat(first - np.cumsum(count) + count, count), label
+
+
+def _summed(
+    frame: NDArray[np.int64], code: NDArray[np.int64], weight: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Frame, code and summed weight of every pair of them, once each."""
+    n_codes = int(code.max(initial=0)) + 1
+    keys, where = np.unique(frame * n_codes + code, return_inverse=True)
+    summed: NDArray[np.float64] = np.bincount(where, weight, len(keys)).astype(np.float64)
+    return keys // n_codes, keys % n_codes, summed
+
+
+def _largest(
+    frame: NDArray[np.int64], code: NDArray[np.int64], weight: NDArray[np.float64], least: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Code of the largest weight of each frame, the first of equal ones; -1 where none reaches the least."""
+    found = np.full(len(least), -1, np.int64)
+    reaches = weight >= least[frame]
+    frame, code, weight = frame[reaches], code[reaches], weight[reaches]
+    order = np.lexsort((-code, weight))  # the last one that is written stays
+    found[frame[order]] = code[order]
+    return found
