@@ -89,8 +89,13 @@ class Stored:
         size = self.grain * self.row_bytes
         return size if SLAB_BYTES < size <= _KEPT_BYTES else 0
 
-    def __getitem__(self, key: tuple[slice, slice]) -> NDArray[Any]:
-        """Read one range."""
+    def __getitem__(self, key: tuple[slice | int, slice | int]) -> NDArray[Any]:
+        """Read one range; Dask hands on the numbers of single samples and channels, too."""
+        time, channel = (part if isinstance(part, slice) else slice(part, part + 1) for part in key)
+        return self._range((time, channel))[tuple(slice(None) if isinstance(part, slice) else 0 for part in key)]
+
+    def _range(self, key: tuple[slice, slice]) -> NDArray[Any]:
+        """Some samples of some channels."""
         rows = range(self.shape[0])[key[0]]
         if not self.kept_bytes or not rows:
             return self._read(key[0])[:, key[1]]
