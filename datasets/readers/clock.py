@@ -12,23 +12,30 @@ from typing import Any
 
 import numpy as np
 
+from .clock_names import UNITS
+
 Instants = np.ndarray[Any, np.dtype[Any]]
 
-UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 # Seconds since 1970 reach this in the year 5138: such numbers are milliseconds or less.
 LATEST_SECONDS = 1e11
 # Whole years that nanoseconds since 1970 reach in 64 bits.
 _FIRST_YEAR, _LAST_YEAR = 1678, 2261
 
-_NAMES = re.compile(
-    r"(?:elapsed[ _]?)?(?:time|times|timestamps?|time[ _]?stamps?|date[ _]?times?|dates?|seconds?|secs?)"
-    r"(?:[ _]*[\[(]?(?P<unit>seconds?|secs?|s|ms|us|µs|ns|utc)[\])]?)?",
-    re.IGNORECASE,
-)
 _ISO = re.compile(
     r"(?P<date>\d{4}-\d\d-\d\d|\d{8})"
     r"(?:[T ](?P<time>\d\d(?::?\d\d(?::?\d\d(?:[.,]\d+)?)?)?) ?(?P<zone>Z|UTC|[+-]\d\d(?::?\d\d)?)?)?"
 )
+
+_TIME = re.compile(r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[AaPp][Mm])?")
+_DATES = (
+    *(f"%d{mark}%m{mark}%Y" for mark in "./-"),
+    *(f"%m{mark}%d{mark}%Y" for mark in "/-"),
+    *(f"%Y{mark}%m{mark}%d" for mark in "./-"),
+    "%d %b %Y",
+    "%d-%b-%Y",
+    "",
+)
+_TIMES = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%I:%M:%S %p", "%I:%M %p", "")
 
 
 class BadCellError(ValueError):
@@ -56,8 +63,12 @@ class Clock:
     def read(self, cells: Sequence[str], number: Callable[[str], float]) -> Instants:
         """Read a block of cells as instants; the first that does not fit raises :class:`BadCellError`."""
         if self.kind == "seconds":
-            return np.array([_seconds(row, cell, number) for row, cell in enumerate(cells)]) / self.per_second
+            return self.in_seconds(np.array([_seconds(row, cell, number) for row, cell in enumerate(cells)]))
         return np.array([self._instant(row, cell) for row, cell in enumerate(cells)], "datetime64[ns]")
+
+    def in_seconds(self, values: Instants) -> Instants:
+        """Numbers of the clock as seconds; a minute is multiplied by 60, for a sixtieth is not exact."""
+        return values / self.per_second if self.per_second >= 1 else values * round(1 / self.per_second)
 
     def _instant(self, row: int, cell: str) -> np.datetime64:
         """Read one date-time."""
@@ -79,32 +90,6 @@ class Clock:
         return zoned, _nanoseconds(plain)
 
 
-def clock_unit(label: str) -> str | None:
-    """Tell by its label whether a column is a clock.
-
-    Parameters
-    ----------
-    label
-        The column's label, such as "time", "Timestamp" or "time (ms)".
-
-    Returns
-    -------
-    The clock's unit, a key of ``UNITS``, as the label states it, else "s"; None for no clock.
-
-    Examples
-    --------
-    >>> clock_unit("Timestamp"), clock_unit("time [ms]"), clock_unit("T")
-    ('s', 'ms', None)
-    """
-    if label == "t":
-        return "s"
-    found = _NAMES.fullmatch(label.strip())
-    if found is None:
-        return None
-    unit = (found["unit"] or "s").lower().replace("µ", "u")
-    return unit if unit in UNITS else "s"
-
-
 def looks_like_date(cell: str) -> bool:
     """Tell whether a cell is written as an ISO 8601 date or date-time.
 
@@ -123,6 +108,17 @@ def looks_like_date(cell: str) -> bool:
     (True, False)
     """
     return _ISO.fullmatch(cell.strip()) is not None
+
+
+def looks_like_time(cell: str) -> bool:
+    """Tell whether a cell is written as a time of the day.
+
+    Examples
+    --------
+    >>> looks_like_time("12:30:34.328"), looks_like_time("2:05 PM"), looks_like_time("2020-03-09")
+    (True, True, False)
+    """
+    return _TIME.fullmatch(cell.strip()) is not None
 
 
 def clock_of(
@@ -166,6 +162,26 @@ def clock_of(
     if iso and ("date" in label.lower() or not _is_number(cell, number)):
         return Clock("iso", has_zone=iso["zone"] is not None)
     return Clock("seconds", per_second=UNITS[unit])
+
+
+def written_as(cell: str) -> list[str]:
+    """Formats, as for ``datetime.strptime``, in which a date-time may be written: several where it may be more.
+
+    Examples
+    --------
+    >>> written_as("25.10.2020 02:00"), written_as("1/2/2020")
+    (['%d.%m.%Y %H:%M'], ['%d/%m/%Y', '%m/%d/%Y'])
+    """
+    found = []
+    for date in _DATES:
+        for time in _TIMES:
+            written = f"{date} {time}".strip()
+            try:
+                datetime.strptime(cell.strip(), written)
+            except ValueError:
+                continue
+            found.append(written)
+    return found
 
 
 def seconds_since_first(instants: Instants, *, has_zone: bool) -> tuple[Instants, str]:

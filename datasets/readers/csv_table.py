@@ -2,12 +2,13 @@
 
 A table is read whole, into memory: its rows have no fixed length, so there is no seeking in it.
 Nothing is repaired: a row that is too short, a cell that is not a number and a clock that does not
-go forward are refused with the line where they are. Empty cells become NaN.
+go forward are refused with the line where they are. Empty cells become NaN. What stands above the rows
+(preambles, comments, units) is skipped, and told in the attribute ``notes``.
 """
 
-import functools
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,16 +17,7 @@ from xarray.backends import BackendEntrypoint
 
 from manifold_observer.datasets.regular import uniform_time
 
-from .clock import (
-    LATEST_SECONDS,
-    UNITS,
-    Clock,
-    clock_of,
-    clock_unit,
-    first_fault,
-    instant_text,
-    seconds_since_first,
-)
+from .clock_names import UNITS, clock_unit, unit_of
 from .contract import (
     check_sampling_rate,
     check_upright,
@@ -34,9 +26,11 @@ from .contract import (
     recording_dataset,
     refusal,
 )
-from .digits import THOUSANDS, number
-from .table_cells import SET_CLOCK_ASIDE, Rows, TableOptions, read_rows
-from .table_layout import READER, Layout, first_row, read_layout
+from .digits import THOUSANDS
+from .table_cells import TableOptions, read_rows
+from .table_clock import clock_column, clock_time, position, table_clock
+from .table_labels import label_columns
+from .table_layout import READER, Layout, read_layout
 
 _BLOCK_ROWS = 4096
 
@@ -67,7 +61,7 @@ class CsvBackend(BackendEntrypoint):
         "time_format",
         "sampling_rate",
         "channels",
-        "drop_columns",
+        "drop_channels",
         "delimiter",
         "decimal",
         "header",
@@ -76,6 +70,12 @@ class CsvBackend(BackendEntrypoint):
         "thousands",
         "growing",
         "channels_first",
+        "labels",
+        "skip_rows",
+        "comment",
+        "units_row",
+        "missing",
+        "any_order",
     )
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
@@ -92,7 +92,7 @@ class CsvBackend(BackendEntrypoint):
         time_format: str | None = None,
         sampling_rate: float | None = None,
         channels: Sequence[str] | None = None,
-        drop_columns: Sequence[str] = (),
+        drop_channels: Sequence[str] = (),
         delimiter: str | None = None,
         decimal: str | None = None,
         header: bool | None = None,
@@ -101,6 +101,12 @@ class CsvBackend(BackendEntrypoint):
         thousands: str | None = None,
         growing: bool = False,
         channels_first: bool | None = None,
+        labels: Sequence[str] = (),
+        skip_rows: int | None = None,
+        comment: str | None = None,
+        units_row: bool | None = None,
+        missing: Sequence[str] = (),
+        any_order: bool = False,
     ) -> xr.Dataset:
         """Read one table whole.
 
@@ -113,18 +119,18 @@ class CsvBackend(BackendEntrypoint):
         time_column
             Label of the clock column. By default one named time, timestamp, date or alike.
         time_unit
-            Unit of a clock of numbers: s, ms, us or ns. By default the one in its label, as in
-            "time (ms)", else s.
+            Unit of a clock of numbers, such as s, ms, us, ns, min or h. By default the one in its label, as in
+            "time (ms)", or below it, else s.
         time_format
             How date-times are written, as for ``datetime.strptime``. By default ISO 8601.
         sampling_rate
             Rows per second, in Hz; the clock column, if there is one, is then not used.
         channels
             Labels of the columns to take, in this order. By default all but the clock.
-        drop_columns
+        drop_channels
             Labels of the columns to leave out.
         delimiter
-            What separates cells. By default a comma, a semicolon or a tab, as it is found.
+            What separates cells. By default a comma, a semicolon, a tab, a bar or blanks, as it is found.
         decimal
             Decimal mark, a point or a comma. By default as it is found.
         header
@@ -140,6 +146,18 @@ class CsvBackend(BackendEntrypoint):
             Whether the file is still written: a last row whose line has no end is then left out.
         channels_first
             False believes a table without header that is far wider than long.
+        labels
+            Labels of the columns that become coordinates along time; their cells may be words.
+        skip_rows
+            Lines above the header. By default preambles of words, comments and blank lines are skipped.
+        comment
+            Mark of lines that are no rows, wherever they stand. By default # and %, above the table.
+        units_row
+            Whether units stand below the header. By default as it looks.
+        missing
+            Cells that stand for nothing, besides empty ones, NA, NaN and the like.
+        any_order
+            Hand out a clock that repeats or goes backwards as it stands.
 
         Returns
         -------
@@ -150,49 +168,64 @@ class CsvBackend(BackendEntrypoint):
         _check_marks(decimal, thousands)
         if channels_first:
             raise ValueError("csv: channels_first is for .npy files; got True. Transpose the table.")
-        if time_unit not in (None, *UNITS):
+        if time_unit is not None and unit_of(time_unit) is None:
             raise ValueError(f"csv: time_unit must be one of {list(UNITS)}; got {time_unit!r}.")
         options = TableOptions(
             time_column,
-            time_unit,
+            None if time_unit is None else unit_of(time_unit),
             time_format,
             sampling_rate,
             None if channels is None else tuple(channels),
-            tuple(drop_columns),
-            decimal is None and thousands is None,
-            growing,
-            channels_first,
+            tuple(drop_channels),
+            doubt_marks=decimal is None and thousands is None,
+            growing=growing,
+            channels_first=channels_first,
+            labels=tuple(labels),
+            any_order=any_order,
         )
         path = local_file(READER, filename_or_obj)
         layout = read_layout(
-            path, delimiter=delimiter, decimal=decimal, header=header, encoding=encoding, thousands=thousands
+            path,
+            delimiter=delimiter,
+            decimal=decimal,
+            header=header,
+            encoding=encoding,
+            thousands=thousands,
+            skip_rows=skip_rows,
+            comment=comment,
+            units_row=units_row,
+            missing=missing,
         )
-        recording, time, rate, labels = _read_table(path, layout, options)
-        return recording_dataset(
+        recording, time, rate, columns = _read_table(path, layout, options)
+        own, told = _units(layout, columns, units)
+        dataset = recording_dataset(
             xr.Variable(("time", "channel"), recording),
             path=path,
-            channels=labels,
+            channels=[layout.labels[column] for column in columns],
             time=time,
             sampling_rate=rate,
-            units=units,
+            units=own,
             long_name="recorded values",
             drop_variables=drop_variables,
         )
+        dataset["recording"].attrs |= told | _notes(layout)
+        return dataset.assign_coords(label_columns(path, layout, options, len(recording)))
 
 
 def _read_table(
     path: str, layout: Layout, options: TableOptions
-) -> tuple[np.ndarray[Any, np.dtype[Any]], xr.Coordinates | None, float | None, list[str]]:
-    """Read values, time, sampling rate and labels."""
-    clock_column = _clock_column(path, layout, options)
-    columns = _channel_columns(path, layout, options, clock_column)
-    used = clock_column if options.sampling_rate is None else None
-    clock = None if used is None else _clock(path, layout, options, used)
+) -> tuple[np.ndarray[Any, np.dtype[Any]], xr.Coordinates | None, float | None, list[int]]:
+    """Read values, time and sampling rate, and tell which columns they are."""
+    at, split = clock_column(path, layout, options)
+    columns = _channel_columns(path, layout, options, {at, split})
+    used = at if options.sampling_rate is None else None
+    options = replace(options, split_clock=split)
+    clock = None if used is None else table_clock(path, layout, options, used)
     rows = read_rows(path, layout, options, columns, used, clock, block_rows=_BLOCK_ROWS)
     if not rows.values:
         raise refusal(READER, path, "hold rows below its header", "no complete row", "Wait until one is written")
     values = np.concatenate(rows.values)
-    if not layout.has_header and options.channels_first is None:
+    if not layout.has_header and not layout.top.logger and options.channels_first is None:
         check_upright(READER, path, values.shape[0], values.shape[1], "transpose the table to one row per sample")
     if rows.open_line is not None and not options.growing:
         warnings.warn(
@@ -201,38 +234,54 @@ def _read_table(
             stacklevel=2,
         )
     recording = values.astype(np.int64) if rows.integers else values
-    labels = [layout.labels[column] for column in columns]
-    if clock is None:
-        rate = options.sampling_rate
-        return recording, None if rate is None else uniform_time(len(values), rate), rate, labels
-    time, rate = _clock_time(path, layout.labels[used or 0], clock, rows)
-    return recording, time, rate, labels
+    if clock is None or used is None:
+        return recording, *_counted(layout, options, len(values)), columns
+    return recording, *clock_time(path, layout, options, used, clock, rows), columns
 
 
-def _clock_column(path: str, layout: Layout, options: TableOptions) -> int | None:
-    """Find the clock column by the user's word, else by its label."""
-    if options.time_column is not None:
-        return _position(path, layout, options.time_column, "time_column")
-    spoken_for = (*(options.channels or ()), *options.drop_columns)
-    found = [label for label in layout.labels if clock_unit(label) and label not in spoken_for]
-    if len(found) > 1 and options.sampling_rate is None:
-        raise refusal(
-            READER,
-            path,
-            "have one clock column",
-            f"several that look like one, {found}",
-            f"Choose with time_column={found[0]!r}, drop_columns={found[1:]!r}",
-        )
-    return layout.labels.index(found[0]) if found else None
+def _counted(layout: Layout, options: TableOptions, n: int) -> tuple[xr.Coordinates | None, float | None]:
+    """The time coordinate and the rate of a table whose rows are numbered."""
+    rate = options.sampling_rate or layout.top.sampling_rate
+    if rate is None:
+        return None, None
+    time = uniform_time(n, rate)
+    if layout.top.start_time is not None and options.sampling_rate is None:
+        time["time"].attrs["start_time"] = layout.top.start_time
+    return time, rate
 
 
-def _channel_columns(path: str, layout: Layout, options: TableOptions, clock_column: int | None) -> list[int]:
+def _units(layout: Layout, columns: Sequence[int], units: str) -> tuple[str, dict[str, Any]]:
+    """Unit of the values, where all channels have one, and the units of the channels, where they differ."""
+    if units != "unknown" or not layout.top.units:
+        return units, {}
+    own = [layout.top.units[column] if column < len(layout.top.units) else "" for column in columns]
+    return (own[0] or units, {}) if len(set(own)) == 1 else (units, {"channel_units": own})
+
+
+def _notes(layout: Layout) -> dict[str, Any]:
+    """What was done to the table."""
+    top, notes = layout.top, []
+    if top.logger:
+        notes.append(f"read as a table of {top.logger}")
+    if top.skip:
+        notes.append(f"skipped {top.skip} line{'s' if top.skip > 1 else ''} above the table")
+    if top.below:
+        notes.append("took the row below the header for units")
+    if top.aside:
+        notes.append(f"left out {', '.join(map(repr, top.aside))}, which number or date the rows")
+    return {"notes": notes} if notes else {}
+
+
+def _channel_columns(path: str, layout: Layout, options: TableOptions, clocks: set[int | None]) -> list[int]:
     """List the columns to take, in the user's order; an unnamed one has to be asked for."""
-    dropped = {_position(path, layout, label, "drop_columns") for label in options.drop_columns}
+    dropped = {position(path, layout, label, "drop_channels") for label in options.drop_channels}
+    dropped |= {position(path, layout, label, "labels") for label in options.labels}
+    if options.channels is None:
+        dropped |= {layout.labels.index(label) for label in layout.top.aside if label in layout.labels}
     if options.channels is not None:
-        wanted = [_position(path, layout, label, "channels") for label in options.channels]
+        wanted = [position(path, layout, label, "channels") for label in options.channels]
     else:
-        wanted = [column for column in range(len(layout.labels)) if column != clock_column]
+        wanted = [column for column in range(len(layout.labels)) if column not in clocks]
         if options.sampling_rate is not None:
             wanted = [column for column in wanted if not clock_unit(layout.labels[column])]
     columns = [column for column in wanted if column not in dropped]
@@ -244,33 +293,11 @@ def _channel_columns(path: str, layout: Layout, options: TableOptions, clock_col
                 path,
                 "name every column in its header",
                 f"no name for column {column + 1}, which may number the rows",
-                f"Leave it out with drop_columns=[{label!r}], or list it in channels=",
+                f"Leave it out with drop_channels=[{label!r}], or list it in channels=",
             )
     if not columns:
         raise refusal(READER, path, "hold a channel", f"only the columns {list(layout.labels)}", "Check it")
     return columns
-
-
-def _position(path: str, layout: Layout, label: str, option: str) -> int:
-    """Find a column by its label."""
-    if label not in layout.labels:
-        raise refusal(
-            READER,
-            path,
-            f"have the column that {option} names",
-            f"{label!r} where there are {list(layout.labels)}",
-            f"Name one of them in {option}=",
-        )
-    return layout.labels.index(label)
-
-
-def _clock(path: str, layout: Layout, options: TableOptions, column: int) -> Clock:
-    """Tell from the first row how the clock is written."""
-    cell = first_row(path, layout)[column]
-    label = layout.labels[column]
-    unit = options.time_unit or clock_unit(label) or "s"
-    read = functools.partial(number, decimal=layout.decimal, thousands=layout.thousands)
-    return clock_of(cell, read, label=label, unit=unit, time_format=options.time_format)
 
 
 def _check_marks(decimal: str | None, thousands: str | None) -> None:
@@ -282,41 +309,3 @@ def _check_marks(decimal: str | None, thousands: str | None) -> None:
             f"csv: thousands must be one of {list(THOUSANDS)} and not the decimal mark; got {thousands!r}. "
             "Leave it out where digits are not grouped."
         )
-
-
-def _clock_time(path: str, label: str, clock: Clock, rows: Rows) -> tuple[xr.Coordinates, float | None]:
-    """Make the time coordinate, and the sampling rate by the median interval."""
-    instants = np.concatenate(rows.instants)
-    fault = first_fault(instants)
-    if fault is not None:
-        raise _not_forward(path, label, rows.lines, instants, fault)
-    attrs = {"units": "s", "long_name": "time"}
-    if clock.kind == "seconds":
-        seconds = instants
-        if clock.per_second == 1 and seconds[-1] > LATEST_SECONDS:
-            raise refusal(
-                READER,
-                path,
-                f"count seconds in its clock column {label!r}",
-                f"{seconds[-1]:.0f} at line {rows.lines[-1]}, beyond the year 5000",
-                "Say its unit with time_unit='ms', 'us' or 'ns'",
-            )
-    else:
-        seconds, attrs["start_time"] = seconds_since_first(instants, has_zone=clock.has_zone)
-    rate = float(1 / np.median(np.diff(seconds))) if len(seconds) > 1 else None
-    return xr.Coordinates({"time": ("time", seconds, attrs)}), rate
-
-
-def _not_forward(
-    path: str, label: str, lines: Sequence[int], instants: np.ndarray[Any, np.dtype[Any]], row: int
-) -> ValueError:
-    """Build the error of a clock that repeats or goes backwards."""
-    now, before = instants[row], instants[row - 1]
-    how = "repeats" if now == before else f"goes backwards from {instant_text(before)}"
-    return refusal(
-        READER,
-        path,
-        f"have increasing times in its clock column {label!r}",
-        f"{instant_text(now)} at line {lines[row]}, which {how}",
-        "Write local times in UTC, sort the rows and keep one of each time, " + SET_CLOCK_ASIDE,
-    )

@@ -26,7 +26,7 @@ THOUSANDS = (",", ".", " ", "'")
 _SPELT = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2019": "'"})
 
 
-def number(cell: str, *, decimal: str = ".", thousands: str | None = None) -> float:
+def number(cell: str, *, decimal: str = ".", thousands: str | None = None, more: Sequence[str] = ()) -> float:
     """Read a cell as a number, NaN if it is missing; raises ``ValueError`` for anything else.
 
     Parameters
@@ -37,6 +37,8 @@ def number(cell: str, *, decimal: str = ".", thousands: str | None = None) -> fl
         Decimal mark.
     thousands
         What groups digits by three; None for nothing.
+    more
+        What else stands for nothing, in small letters.
 
     Returns
     -------
@@ -47,6 +49,8 @@ def number(cell: str, *, decimal: str = ".", thousands: str | None = None) -> fl
     >>> number("-0,25", decimal=","), number(""), number("1e3"), number("1,234.5", thousands=",")
     (-0.25, nan, 1000.0, 1234.5)
     """
+    if more and cell.strip().lower() in more:
+        return float("nan")
     if thousands is not None:
         cell = _ungrouped(cell, thousands)
     if decimal != ".":
@@ -63,7 +67,7 @@ def number(cell: str, *, decimal: str = ".", thousands: str | None = None) -> fl
         raise
 
 
-def is_number(cell: str, *, decimal: str = ".", thousands: str | None = None) -> bool:
+def is_number(cell: str, *, decimal: str = ".", thousands: str | None = None, more: Sequence[str] = ()) -> bool:
     """Tell whether a cell is a number, or missing.
 
     Parameters
@@ -74,6 +78,8 @@ def is_number(cell: str, *, decimal: str = ".", thousands: str | None = None) ->
         Decimal mark.
     thousands
         What groups digits by three; None for nothing.
+    more
+        What else stands for nothing, in small letters.
 
     Returns
     -------
@@ -85,7 +91,7 @@ def is_number(cell: str, *, decimal: str = ".", thousands: str | None = None) ->
     (True, False)
     """
     try:
-        number(cell, decimal=decimal, thousands=thousands)
+        number(cell, decimal=decimal, thousands=thousands, more=more)
     except ValueError:
         return False
     return True

@@ -71,7 +71,7 @@ class MneBackend(BackendEntrypoint):
     """Opens EEGLAB, FIF and CNT files as lazy recordings with ``xr.open_dataset``."""
 
     description = "Open EEGLAB (.set), FIF and Neuroscan (.cnt) files as recordings, lazily, by MNE"
-    open_dataset_parameters = ("filename_or_obj", "drop_variables", "channels", "drop_channels")
+    open_dataset_parameters = ("filename_or_obj", "drop_variables", "channels", "drop_channels", "labels")
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
         """Claim files by their name or their signature."""
@@ -90,6 +90,7 @@ class MneBackend(BackendEntrypoint):
         drop_variables: str | Iterable[str] | None = None,
         channels: Sequence[str] | None = None,
         drop_channels: Sequence[str] = (),
+        labels: Sequence[str] = (),
     ) -> xr.Dataset:
         """Open one file; its samples are read when they are used.
 
@@ -101,6 +102,8 @@ class MneBackend(BackendEntrypoint):
             Names to leave out.
         channels
             Labels of the channels to take, in this order. By default all but triggers.
+        labels
+            Labels of channels that are wanted even if they hold triggers.
         drop_channels
             Labels of the channels to leave out.
 
@@ -118,8 +121,9 @@ class MneBackend(BackendEntrypoint):
         except Exception as error:
             raise _unreadable(path, error) from None
         check_channels(READER, path, len(raw.ch_names))
-        labels, kinds = distinct_labels(raw.ch_names), raw.get_channel_types()
-        picks = _picked(path, labels, kinds, channels, drop_channels)
+        names, kinds = distinct_labels(raw.ch_names), raw.get_channel_types()
+        kinds = ["wanted" if name in labels else kind for name, kind in zip(names, kinds, strict=True)]
+        picks = _picked(path, names, kinds, channels, drop_channels)
         source = MneSource(path, tuple(picks), int(raw.n_times))
         if not source.n_samples:
             raise refusal(READER, path, "hold samples", "none", "Export it again")
@@ -127,7 +131,7 @@ class MneBackend(BackendEntrypoint):
         dataset = sampled_dataset(
             source,
             path=path,
-            channels=[labels[number] for number in picks],
+            channels=[names[number] for number in picks],
             units=[_UNITS.get(kinds[number], "unknown") for number in picks],
             time=None,
             sampling_rate=rate,

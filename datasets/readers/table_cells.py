@@ -4,20 +4,20 @@ import functools
 import io
 import itertools
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 import numpy as np
 
-from .clock import BadCellError, Clock
+from .clock import BadCellError, Clock, written_as
 from .contract import refusal
 from .digits import Marks, grouping_mark, is_integer, is_number, number
 from .table_fast import is_simple, read_block
-from .table_layout import READER, Joined, Layout, Readable, Scan, blocks
+from .table_layout import READER, Joined, Layout, Readable, Scan, blocks, open_rows
 
 _BLOCK_CELLS = 2**19
-SET_CLOCK_ASIDE = "or give sampling_rate= to number the rows instead of using the clock"
+SET_CLOCK_ASIDE = "or give gaps='ignore' and sampling_rate= to number the rows instead of using the clock"
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,18 @@ class TableOptions:
     """Rows per second, in Hz, in place of the table's clock."""
     channels: tuple[str, ...] | None = None
     """Labels of the columns to take; None for all."""
-    drop_columns: tuple[str, ...] = ()
+    drop_channels: tuple[str, ...] = ()
     """Labels of the columns to leave out."""
+    labels: tuple[str, ...] = ()
+    """Labels of the columns to keep beside the recording."""
+    split_clock: int | None = None
+    """Number of the column that has the time of the day, where the clock's has the date."""
     doubt_marks: bool = True
     """Whether a number such as 1,234 may mean a thousand: nobody said what its mark is."""
     growing: bool = False
     """Whether the file is still written."""
+    any_order: bool = False
+    """Whether a clock may repeat or go backwards."""
     channels_first: bool | None = None
     """None to refuse a table without header that is far wider than long."""
 
@@ -128,6 +134,8 @@ class _Reading:
 
     def by_blocks(self) -> Rows | None:
         """Read blocks by pandas where it reads them as we do; None where every cell has to be looked at."""
+        if self.layout.comment or self.options.split_clock is not None:
+            return self.by_cells()
         with self._open() as file:
             texts = blocks(file)
             for text in texts:
@@ -139,7 +147,7 @@ class _Reading:
         return None if unsure or self.marks.doubt(self.layout.delimiter) is not None else self._done()
 
     def _open(self) -> TextIO:
-        return open(self.path, encoding=self.layout.encoding, newline="")
+        return open_rows(self.path, self.layout)
 
     def _done(self) -> Rows:
         self.rows.open_line = self.scan.open_line
@@ -176,13 +184,20 @@ class _Reading:
         """Take the clock of some rows."""
         if self.clock is None or self.clock_column is None:
             return
-        read = functools.partial(number, decimal=self.layout.decimal, thousands=self.layout.thousands)
+        read = reads(self.layout)
         cells = [row[self.clock_column] for row in block]
+        if (rest := self.options.split_clock) is not None:
+            cells = [f"{cell.strip()} {row[rest].strip()}" for cell, row in zip(cells, block, strict=True)]
         try:
             self.rows.instants.append(self.clock.read(cells, read))
         except BadCellError as bad:
             label = self.layout.labels[self.clock_column]
             raise _unreadable_time(self.path, label, self.clock, lines[bad.row], bad.cell) from bad
+
+
+def reads(layout: Layout) -> Callable[[str], float]:
+    """What reads a cell of a table as a number."""
+    return functools.partial(number, decimal=layout.decimal, thousands=layout.thousands, more=layout.missing)
 
 
 def _check_doubt(path: str, layout: Layout, marks: Marks) -> None:
@@ -196,8 +211,7 @@ def _check_doubt(path: str, layout: Layout, marks: Marks) -> None:
             "use its decimal mark unambiguously",
             f"{cell!r} in column {layout.labels[min(column, len(layout.labels) - 1)]!r} at line {line}, which may be "
             f"{cell.strip().replace(marks.decimal, '')} or {cell.strip().replace(',', '.')}",
-            f"Give thousands={marks.decimal!r} (decimal mark {other!r}), or decimal={marks.decimal!r}; on the command "
-            f"line --thousands {marks.decimal!r} or --decimal {marks.decimal!r}",
+            f"Give thousands={marks.decimal!r} (decimal mark {other!r}), or decimal={marks.decimal!r}",
         )
 
 
@@ -219,7 +233,7 @@ def _numbers(
     path: str, layout: Layout, lines: Sequence[int], block: Sequence[Sequence[str]], columns: Sequence[int]
 ) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Read the channels of a block as numbers."""
-    read = functools.partial(number, decimal=layout.decimal, thousands=layout.thousands)
+    read = reads(layout)
     try:
         return np.array([[read(cells[column]) for column in columns] for cells in block])
     except ValueError:
@@ -232,12 +246,19 @@ def _not_a_number(
     """Build the error of the first cell in a block that is not a number."""
     cells = ((line, column, row[column]) for line, row in zip(lines, block, strict=True) for column in columns)
     line, column, cell = next(
-        bad for bad in cells if not is_number(bad[2], decimal=layout.decimal, thousands=layout.thousands)
+        bad
+        for bad in cells
+        if not is_number(bad[2], decimal=layout.decimal, thousands=layout.thousands, more=layout.missing)
     )
     label, mark = layout.labels[column], grouping_mark(cell)
-    remedy = f"Leave the column out with drop_columns=[{label!r}], or list the others in channels="
+    remedy = (
+        f"Leave the column out with drop_channels=[{label!r}], keep it as labels with labels=[{label!r}], or "
+        f"name what stands for nothing, as in missing=[{cell.strip()[:20]!r}]"
+    )
+    if line <= layout.top.skip + layout.has_header + 2:
+        remedy += ". For units below the header, give units_row=True; for lines above the table, skip_rows="
     if mark is not None and layout.thousands is None:
-        remedy = f"If the mark groups digits, give thousands={mark!r}, or --thousands {mark!r} on the command line"
+        remedy = f"If the mark groups digits, give thousands={mark!r}"
     return refusal(
         READER,
         path,
@@ -264,5 +285,13 @@ def _unreadable_time(path: str, label: str, clock: Clock, line: int, cell: str) 
         path,
         f"hold {kinds[clock.kind]} in its clock column {label!r}",
         f"{cell!r} at line {line}",
-        f"Give time_format= (such as '%d.%m.%Y %H:%M'), name another column in time_column=, {SET_CLOCK_ASIDE}",
+        f"Give {_formats(cell)}, name another column in time_column=, {SET_CLOCK_ASIDE}",
     )
+
+
+def _formats(cell: str) -> str:
+    """The format in which a cell may be written, as an option."""
+    found = written_as(cell)
+    if not found:
+        return "time_format= (such as '%d.%m.%Y %H:%M')"
+    return " or ".join(f"time_format={each!r}" for each in found[:2])

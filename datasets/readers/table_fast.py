@@ -206,9 +206,14 @@ def _parsed(plain: _Plain, layout: Layout, columns: Sequence[int]) -> pd.DataFra
         skipinitialspace=True,
         skip_blank_lines=False,
         keep_default_na=False,
-        na_values=_MISSING,
+        na_values=[*_MISSING, *_as_spelt(layout.missing)],
         **_EXACT,
     )
+
+
+def _as_spelt(words: Sequence[str]) -> list[str]:
+    """Words in small letters, in capitals and with one; in other mixtures they are left to the slow reader."""
+    return [spelt for word in words for spelt in (word, word.upper(), word.capitalize())]
 
 
 def _are_integers(plain: _Plain, values: Floats, columns: Sequence[int]) -> bool | None:
@@ -231,7 +236,7 @@ def _clock(
         return None
     if clock.kind == "seconds":
         seconds = table[column].to_numpy()
-        return seconds / clock.per_second if np.isfinite(seconds).all() else None
+        return clock.in_seconds(seconds) if np.isfinite(seconds).all() else None
     cells = _cells(plain, column)
     shape = _shape_of(clock)
     if cells is None or shape is None or not _have_shape(cells, shape, clock.has_zone) or _leaps(cells, clock):

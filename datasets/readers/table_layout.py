@@ -2,20 +2,19 @@
 
 import csv
 import io
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TextIO
 
-from .clock import looks_like_date
 from .contract import check_channels, refusal
-from .digits import find_decimal, is_number
+from .digits import find_decimal
 from .sniff import TEXT, describe, read_head
+from .table_find import LEAST_ROWS, commented, find_delimiter, find_header, first_rows, separated, separator, with_units
+from .table_top import Top, known_top, leading_comments
 
 READER = "csv"
-_DELIMITERS = (";", "\t", ",")
 _SAMPLE_BYTES = 2**16
-_SAMPLE_ROWS, _LEAST_ROWS = 100, 3
+_SAMPLE_ROWS = 100
 # Longer lines are not rows of a table; a row is held as cells, each of some fifty bytes.
 LONGEST_LINE = 2**22
 # Characters of a block: enough for pandas to be quick, few enough for the memory.
@@ -42,6 +41,12 @@ class Layout:
     """Columns whose label is empty in the header."""
     ends_empty: bool = False
     """Whether each row ends with a delimiter, so that its last cell is empty and no column."""
+    top: Top = field(default_factory=Top)
+    """What stands above the rows."""
+    missing: tuple[str, ...] = ()
+    """Cells that stand for nothing, in small letters."""
+    comment: str | None = None
+    """Mark of lines that are no rows, wherever they stand."""
 
     @property
     def n_cells(self) -> int:
@@ -57,6 +62,10 @@ def read_layout(
     header: bool | None = None,
     encoding: str | None = None,
     thousands: str | None = None,
+    skip_rows: int | None = None,
+    comment: str | None = None,
+    units_row: bool | None = None,
+    missing: Sequence[str] = (),
 ) -> Layout:
     r"""Find out how a table is written, from its first rows.
 
@@ -74,6 +83,14 @@ def read_layout(
         Of the text; None for UTF-8, or UTF-16 with a byte-order mark.
     thousands
         What groups the digits of numbers; None for nothing.
+    skip_rows
+        Lines above the header; None to find the table.
+    comment
+        Mark of lines that are no rows, wherever they stand; None for # and % above the table.
+    units_row
+        Whether units stand below the header; None to find out.
+    missing
+        Cells that stand for nothing, besides the usual ones.
 
     Returns
     -------
@@ -92,20 +109,24 @@ def read_layout(
     if (words := describe(path)) != TEXT and encoding is None:
         raise refusal(READER, path, "be a text table", words, "Replace it with the table")
     encoding = encoding or _encoding(path)
-    lines = _first_lines(path, encoding)
-    try:
-        delimiter = delimiter or _find_delimiter(lines)
-        rows = [cells for cells in csv.reader(lines, delimiter=delimiter, skipinitialspace=True) if cells]
-    except csv.Error as error:
-        raise refusal(READER, path, "be a table of cells", f"{error} in its first rows", "Export it again") from error
-    if not rows:
-        raise refusal(READER, path, "hold rows", "blank lines only", "Export the table again")
+    lines, marks = _first_lines(path, encoding), tuple(cell.strip().lower() for cell in missing)
+    top = known_top(lines) if skip_rows is None and comment is None else None
+    skip = top.skip if top else leading_comments(lines, comment) if skip_rows is None else skip_rows
+    if comment:
+        lines = [line for n, line in enumerate(lines) if n < skip or not line.startswith(comment)]
+    delimiter = separator(delimiter, lines[:skip]) or find_delimiter(lines[skip:])
+    rows, skip = first_rows(path, lines, delimiter, skip, preamble=top is None and skip_rows is None)
     check_channels(READER, path, max(map(len, rows)))
     decimal = decimal or find_decimal([cell for row in rows for cell in row], thousands)
-    has_header = _find_header(rows, decimal) if header is None else header
+    top = top or Top(skip, commented(lines[:skip], rows, delimiter, decimal) if skip_rows is None else None)
+    has_header = header if header is not None else top.names is None and find_header(rows, decimal)
     if len(rows) == 1 and has_header:
         raise refusal(READER, path, "hold rows below its header", "a header alone", "Export the table again")
-    return _label(Layout(encoding, delimiter, decimal, has_header, thousands, ()), rows)
+    if not top.below and has_header and units_row is not False:
+        top = with_units(top, rows, decimal, units_row)
+    return _label(
+        Layout(encoding, delimiter, decimal, has_header, thousands, (), top=top, missing=marks, comment=comment), rows
+    )
 
 
 class Readable(Protocol):
@@ -127,10 +148,12 @@ class Lines:
         The open text, its line ends as they are.
     count
         Lines before it.
+    comment
+        Mark of lines to leave out.
     """
 
-    def __init__(self, path: str, file: Readable, count: int = 0) -> None:
-        self.path, self.file, self.count = path, file, count
+    def __init__(self, path: str, file: Readable, count: int = 0, comment: str | None = None) -> None:
+        self.path, self.file, self.count, self.comment = path, file, count, comment
         self.is_cut = False
         """Whether the line that was read last has no end."""
 
@@ -144,7 +167,8 @@ class Lines:
                     READER, self.path, must, got, "Is it a table with one row per sample? Transpose it, or export it"
                 )
             self.is_cut = not line.endswith(("\n", "\r"))
-            yield line
+            if not (self.comment and line.startswith(self.comment)):
+                yield line
 
 
 @dataclass
@@ -172,14 +196,22 @@ class Scan:
     blank_line: int | None = None
     """The first blank line, after which no row may follow."""
     begun: bool = False
-    """Whether the header is behind, where there is one."""
+    """Whether a row of values was read, or what stands above them."""
+    above: int = 0
+    """Rows that are still above the values: the header, and units."""
+
+    def __post_init__(self) -> None:
+        """Begin below what is skipped."""
+        self.line = self.line or self.layout.top.skip
+        self.above = self.layout.has_header + self.layout.top.below
 
     def rows(self, text: Readable) -> Iterator[tuple[int, list[str]]]:
         """Yield the line of the file on which each row ends, from 1, and the row's cells."""
-        before, lines = self.line, Lines(self.path, text, self.line)
-        reader = csv.reader(lines, delimiter=self.layout.delimiter, skipinitialspace=True)
-        for cells in self._parsed(reader, before):
-            self.line = before + reader.line_num
+        lines = Lines(self.path, text, self.line, self.layout.comment)
+        cut = separated(lines, self.layout.delimiter)
+        reader = csv.reader(cut, delimiter=self.layout.delimiter, skipinitialspace=True)
+        for cells in self._parsed(reader, lines):
+            self.line = lines.count
             if lines.is_cut:
                 self.open_line = self.line
                 if self.growing:
@@ -188,9 +220,10 @@ class Scan:
                 self.blank_line = self.blank_line or self.line
                 continue
             self._check(cells)
-            if self.begun or not self.layout.has_header:
+            self.begun = self.above <= 1
+            if not self.above:
                 yield self.line, cells
-            self.begun = True
+            self.above = max(0, self.above - 1)
 
     def _check(self, cells: Sequence[str]) -> None:
         """Refuse a row after a blank line, or of another width."""
@@ -199,14 +232,14 @@ class Scan:
         if len(cells) != self.layout.n_cells or (self.layout.ends_empty and cells[-1].strip()):
             raise self._ragged(self.line, f"{len(cells)} cells")
 
-    def _parsed(self, reader: Iterator[list[str]], before: int) -> Iterator[list[str]]:
+    def _parsed(self, reader: Iterator[list[str]], lines: Lines) -> Iterator[list[str]]:
         """Yield the rows of a csv reader, naming the file in its errors."""
         try:
             yield from reader
         except UnicodeError as error:
             raise _undecodable(self.path, self.layout.encoding) from error
         except csv.Error as error:
-            got = f"{error} after line {before + getattr(reader, 'line_num', 0)}"
+            got = f"{error} after line {lines.count}"
             raise refusal(READER, self.path, "be a table of cells", got, "Export the table again") from error
 
     def _ragged(self, line: int, got: str) -> ValueError:
@@ -216,7 +249,8 @@ class Scan:
             self.path,
             f"have {self.layout.n_cells} cells in every row, separated by {self.layout.delimiter!r}",
             f"{got} at line {line}",
-            "Correct or remove that line, or name the separator with delimiter=",
+            "Correct or remove that line, skip what stands above the table with skip_rows=, name the mark of comments "
+            "with comment=, or name the separator with delimiter=",
         )
 
 
@@ -259,9 +293,17 @@ class Joined:
         return line
 
 
+def open_rows(path: str, layout: Layout) -> TextIO:
+    """Open a table below what is skipped."""
+    file = open(path, encoding=layout.encoding, newline="")  # noqa: SIM115 - the caller closes it
+    for _ in range(layout.top.skip):
+        file.readline(LONGEST_LINE)
+    return file
+
+
 def first_row(path: str, layout: Layout) -> list[str]:
     """Cells of the first row below the header; empty ones where there is no row."""
-    with open(path, encoding=layout.encoding, newline="") as file:
+    with open_rows(path, layout) as file:
         return next((cells for _, cells in Scan(path, layout).rows(file)), [""] * layout.n_cells)
 
 
@@ -305,7 +347,7 @@ def _first_lines(path: str, encoding: str) -> list[str]:
     try:
         with open(path, encoding=encoding, newline="") as file:
             for line in Lines(path, file):
-                if len(lines) >= _SAMPLE_ROWS or (len(lines) >= _LEAST_ROWS and n_characters >= _SAMPLE_BYTES):
+                if len(lines) >= _SAMPLE_ROWS or (len(lines) >= LEAST_ROWS and n_characters >= _SAMPLE_BYTES):
                     break
                 lines.append(line)
                 n_characters += len(line)
@@ -320,38 +362,15 @@ def _undecodable(path: str, encoding: str) -> ValueError:
     return refusal(READER, path, f"be text in {encoding}", got, "Name its encoding, such as encoding='cp1252'")
 
 
-def _find_delimiter(lines: Sequence[str]) -> str:
-    """Choose what cuts most rows into the same number of cells, two or more."""
-    for delimiter in _DELIMITERS:
-        try:
-            widths = Counter(map(len, csv.reader(lines, delimiter=delimiter, skipinitialspace=True)))
-        except csv.Error:  # a wide row is one long cell to the wrong one
-            continue
-        widths.pop(0, None)
-        width, count = widths.most_common(1)[0] if widths else (0, 0)
-        if width > 1 and 2 * count > widths.total():
-            return delimiter
-    return ","
-
-
-def _find_header(rows: Sequence[Sequence[str]], decimal: str) -> bool:
-    """Tell a header: words over values, or words alone."""
-    words = [not _is_value(cell, decimal) for cell in rows[0]]
-    if all(words) or len(rows) == 1:
-        return all(words)
-    return any(word and _is_value(cell, decimal) for word, cell in zip(words, rows[1], strict=False))
-
-
-def _is_value(cell: str, decimal: str) -> bool:
-    """Tell whether a cell can be a value: a number, nothing, or a date-time."""
-    return is_number(cell, decimal=decimal) or looks_like_date(cell)
-
-
 def _label(layout: Layout, rows: Sequence[Sequence[str]]) -> Layout:
     """Give each column a label, its own or ``ch1``, ``ch2``, ...; an empty last column is not a column."""
-    names = [cell.strip().lstrip("#").strip() for cell in rows[0]] if layout.has_header else [""] * len(rows[0])
+    width = len(rows[0])
+    names = [cell.strip().lstrip("#").strip() for cell in rows[0]] if layout.has_header else [""] * width
+    if layout.top.names is not None and len(layout.top.names) == width:
+        names = [*layout.top.names]
     ends_empty = len(names) > 1 and all(not cells[-1].strip() for cells in rows if len(cells) == len(names))
     names = names[: len(names) - ends_empty]
     labels = unique_labels([name or f"ch{column + 1}" for column, name in enumerate(names)])
-    unnamed = frozenset(column for column, name in enumerate(names) if not name) if layout.has_header else ()
+    told = layout.has_header or layout.top.names is not None
+    unnamed = frozenset(column for column, name in enumerate(names) if not name) if told else ()
     return replace(layout, labels=labels, unnamed=frozenset(unnamed), ends_empty=ends_empty)

@@ -10,6 +10,7 @@ from importlib.metadata import version
 import click
 
 from ..graph.ending import Interrupted
+from .advice import in_options
 from .continuation import continue_command, renamed
 from .demo import demo_group
 from .plan import plan_command
@@ -60,7 +61,7 @@ def main(words: Sequence[str] | None = None, name: str = "manifold-observer") ->
         if "--debug" in words:
             raise
         known = isinstance(error, ValueError | OSError | RuntimeError | TypeError | ImportError | EOFError)
-        text = " ".join(str(error).split()) or type(error).__name__
+        text = in_options(" ".join(str(error).split()), _command_of(words)) or type(error).__name__
         _fail(_with_notes(text if known else f"{type(error).__name__}: {text} (--debug shows where)", error), 1)
 
 
@@ -71,6 +72,11 @@ def _invoke(words: Sequence[str], name: str) -> None:
         return
     with cli.make_context(name, list(words)) as context:
         cli.invoke(context)
+
+
+def _command_of(words: Sequence[str]) -> click.Command | None:
+    """The command that some words name."""
+    return next((cli.commands[word] for word in words if word in cli.commands), None)
 
 
 def _with_notes(text: str, error: BaseException | None) -> str:

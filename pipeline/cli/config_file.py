@@ -58,4 +58,10 @@ def _as_text(value: Any) -> Any:
     """A value as it would stand on the command line: 2.5 is then no number of modes, either."""
     if isinstance(value, bool):
         return value
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    return ",".join(map(_quoted, value)) if isinstance(value, list) else str(value)
+
+
+def _quoted(value: Any) -> str:
+    """One of several values, in quotes where it holds a comma."""
+    text = str(value)
+    return '"' + text.replace('"', '""') + '"' if "," in text or '"' in text else text

@@ -16,15 +16,16 @@ from typing import Any, TypeVar
 import click
 
 from ..frames.settings import choices_of, option_name, parts_of
-from .reading import FrameLength, Late, Named, Row, Whole
+from .reading import FrameLength, Late, Named, Names, Row, Whole
 
 Config = TypeVar("Config")
 
 
 class Setting(click.Option):
-    """An option that is a field of a dataclass; ``section`` heads it in the help."""
+    """An option that is a field of a dataclass; ``section`` heads it in the help, ``keyword`` is its name in Python."""
 
     section: str
+    keyword: str
 
 
 class Sectioned(click.Command):
@@ -130,7 +131,7 @@ def _option(member: Field[Any], section: str, text: str) -> Setting:
         metavar = member.metadata.get("metavar") or getattr(reader, "metavar", None)
         how = {"type": reader, "show_default": member.default is not None, "metavar": metavar}
     option = Setting([*spelled.split(), option_name(member)], default=member.default, help=text, **how)
-    option.section = section
+    option.section, option.keyword = section, member.name
     return option
 
 
@@ -138,8 +139,8 @@ def _reader(member: Field[Any]) -> click.ParamType[Any]:
     """How the text of an option is read, by the annotation of its field."""
     parts, named = parts_of(member) - {"None"}, member.metadata.get("choices", ())
     choices = () if callable(named) else choices_of(member)
-    if "Sequence" in parts:
-        return Row(choices)
+    if {"Names", "Sequence"} & parts:
+        return Names() if "Names" in parts else Row(choices)
     if {"float", "str"} <= parts and choices:
         return Named(choices)
     if {"int", "str"} <= parts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +75,18 @@ class Row(_Type):
         except ValueError:
             names = ", ".join(self.choices) + ", or " if self.choices else ""
             self.fail(f"{value!r} must be {names}numbers with commas between", param, ctx)
+
+
+class Names(_Type):
+    """Names, with commas between; one that holds a comma stands in double quotes."""
+
+    name = "NAME,..."
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        """Read the names."""
+        if isinstance(value, tuple):
+            return value
+        return tuple(name.strip() for name in next(csv.reader([str(value)], skipinitialspace=True), []) if name.strip())
 
 
 class FrameLength(_Type):

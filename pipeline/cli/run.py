@@ -61,6 +61,7 @@ def run_command(
         "eigenvalues": [round(float(mu), 6) for mu in embedding["eigenvalue"].values],
         "residuals": [float(residual) for residual in embedding["residual"].values],
         "chosen": {name: embedding.attrs[name] for name in _CHOSEN if name in embedding.attrs},
+        "opened": tree.attrs.get("opened", []),
         "seconds": stages.seconds,
         "settings": config.flat(),
     }
@@ -72,8 +73,9 @@ def run_command(
 def _text(summary: dict[str, Any]) -> str:
     """What a run says to a person."""
     mu = ", ".join(f"{value:.4f}" for value in summary["eigenvalues"])
+    opened = "".join(f"opened {note}\n" for note in summary["opened"])
     return (
-        f"{summary['n_frames']} frames, {summary['n_modes']} modes, eigenvalues {mu}\n"
+        f"{opened}{summary['n_frames']} frames, {summary['n_modes']} modes, eigenvalues {mu}\n"
         f"{_chosen(summary['chosen'])}"
         f"{_labels(summary.get('labels'))}"
         f"largest residual {max(summary['residuals']):.1e}, {summary['seconds']['total']:.1f} s\n"

@@ -24,15 +24,30 @@ MOST_INDEXED = 2**22
 # Only these look at a file of unknown kind. Others may be installed, and some take a file for a list of addresses.
 _ENGINES = ("netcdf4", "h5netcdf", "scipy", "zarr")
 _OWN, _TABLES = "manifold-", "manifold-csv"
-# Options that some readers heed; `variable` chooses among the variables of the other files afterwards.
-_ANY_FILE = ("growing", "variable")
+# Formats that do not tell which of their channels are signals: some rows are looked at.
+_SAMPLED = ("manifold-arrow", "manifold-csv", "manifold-mat", "manifold-npy")
+# Options that every recording heeds after it was opened; readers of tables heed them before.
+_LATER = (
+    "growing",
+    "variable",
+    "drop_channels",
+    "labels",
+    "channels",
+    "time_column",
+    "time_unit",
+    "missing",
+    "any_order",
+)
 _GO_WITH = {
     "channels_first": ".npy files, MATLAB files and CSV tables",
     "bin": "spike times (MATLAB cells, NWB, tables of unit and time)",
+    "rates": "files whose channels differ in rate (EDF, BDF, WFDB)",
 }
 
 
-def open_lazily(path: Path, engine: str | None, options: Mapping[str, Any]) -> tuple[xr.Dataset, dict[str, Stored]]:
+def open_lazily(
+    path: Path, engine: str | None, options: Mapping[str, Any], group: str | None = None
+) -> tuple[xr.Dataset, dict[str, Stored]]:
     """Open a file or a Zarr folder without reading values.
 
     Parameters
@@ -43,6 +58,8 @@ def open_lazily(path: Path, engine: str | None, options: Mapping[str, Any]) -> t
         Of xarray; None to find it.
     options
         Of this project's own readers.
+    group
+        Of a NetCDF file or a Zarr folder.
 
     Returns
     -------
@@ -57,9 +74,16 @@ def open_lazily(path: Path, engine: str | None, options: Mapping[str, Any]) -> t
     engine = engine or ("zarr" if path.is_dir() else _engine_of(path, options))
     if engine is None:
         raise ValueError(_unknown_format(path))
-    own = {"consolidated": False} if engine == "zarr" else _own_options(path, engine, options)
+    own: dict[str, Any] = {"consolidated": False} if engine == "zarr" else _own_options(path, engine, options)
+    if group is not None:
+        stored, own = _stored_in(path, engine, group), {**own, "group": group}
     try:
-        dataset = xr.open_dataset(path, engine=engine, chunks=None, cache=False, create_default_indexes=False, **own)
+        dataset = _decoded(path, engine, own)
+        sampled = engine in _SAMPLED or not engine.startswith(_OWN)
+        dataset.encoding |= {"sampled": "read" if engine == _TABLES else "stored" if sampled else ""}
+        dataset.encoding["chosen"] = "channels" in _known(engine)  # the reader has left out what is not wanted
+        if not dataset.data_vars and group is None:
+            dataset.encoding["groups"] = _groups(path)
         # A table has been read whole: what becomes of its file no longer matters.
         return (dataset.load() if engine == _TABLES else dataset), stored
     except Warning:
@@ -72,6 +96,57 @@ def open_lazily(path: Path, engine: str | None, options: Mapping[str, Any]) -> t
         ):
             raise  # a reader of this project has said it already
         raise ValueError(_why_not(path, engine, error)) from None
+
+
+def _decoded(path: Path, engine: str, own: Mapping[str, Any]) -> xr.Dataset:
+    """The dataset, its times as date-times where NumPy has their calendar and years; else as numbers."""
+    how: dict[str, Any] = {"engine": engine, "chunks": None, "cache": False, "create_default_indexes": False, **own}
+    try:
+        return xr.open_dataset(path, **how)
+    except (ValueError, ImportError, OverflowError) as error:
+        if "decode time" not in str(error) and "cftime" not in str(error):
+            raise
+        return xr.open_dataset(path, decode_times=False, **how)
+
+
+def _stored_in(path: Path, engine: str, group: str) -> dict[str, Stored]:
+    """What the arrays of a group store, where that can be told."""
+    if engine.startswith(_OWN):
+        raise ValueError(f"open_recording: group is for NetCDF files and Zarr folders; got {path}. Leave it out.")
+    inside = [part for part in group.split("/") if part]
+    if ".." in inside or not inside:
+        raise ValueError(
+            f"open_recording: group must name a group in {path}; got {group!r}. Write it as in 'night/eeg'."
+        )
+    if engine != "zarr":
+        return {}
+    if not path.joinpath(*inside).is_dir():
+        there = ", ".join(_groups(path)[:9]) or "none"
+        raise ValueError(f"open_recording: group must name a group in {path}; got {group!r} where there are {there}.")
+    return scan_zarr(path.joinpath(*inside))
+
+
+def _groups(path: Path) -> list[str]:
+    """Groups of a file or a folder, by their paths."""
+    if path.is_dir():
+        marks = sorted({mark.parent for name in ("zarr.json", ".zgroup") for mark in path.glob(f"*/**/{name}")})
+        arrays = {mark.parent for mark in path.glob("**/.zarray")}
+        found = [place for place in marks if place not in arrays and b'"group"' in _head_of(place)]
+        return [str(place.relative_to(path)) for place in found]
+    if not is_hdf5(path):
+        return []
+    import h5py  # noqa: PLC0415 - the extra 'formats'
+
+    names: list[str] = []
+    with h5py.File(path, "r") as file:
+        file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Group) else None)
+    return names
+
+
+def _head_of(place: Path) -> bytes:
+    """Metadata of a Zarr group; those of version 2 say no more than that they are one."""
+    mark = place / "zarr.json"
+    return mark.read_bytes()[:4096] if mark.is_file() else b'"group"'
 
 
 def guarded(path: Path, dataset: xr.Dataset, stored: Mapping[str, Stored], *, quiet: bool) -> xr.Dataset:
@@ -113,11 +188,16 @@ def guarded(path: Path, dataset: xr.Dataset, stored: Mapping[str, Stored], *, qu
     return dataset.assign(series).assign_coords(short).assign_coords(xr.Coordinates(lazy, indexes={}))
 
 
+def _known(engine: str) -> tuple[str, ...]:
+    """Options of a reader of this project."""
+    backend = xr.backends.list_engines()[engine] if engine.startswith(_OWN) else None
+    return tuple(backend.open_dataset_parameters or ()) if backend is not None else ()
+
+
 def _own_options(path: Path, engine: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Options that are for the reader; others are refused, but for the one that only a table heeds."""
-    backend = xr.backends.list_engines()[engine] if engine.startswith(_OWN) else None
-    known = (backend.open_dataset_parameters or ()) if backend is not None else ()
-    unknown = [name for name in options if name not in known and name not in _ANY_FILE]
+    known = _known(engine)
+    unknown = [name for name in options if name not in known and name not in _LATER]
     if unknown:
         goes = _GO_WITH.get(unknown[0], "CSV tables")
         raise ValueError(f"open_recording: {unknown[0]} goes with {goes}; got {path}. Leave it out.")

@@ -20,6 +20,7 @@ from manifold_observer.tasks.frames import histogram as histogram_task
 from manifold_observer.tasks.frames import log_rms as log_rms_task
 from manifold_observer.tasks.frames import stft as stft_task
 
+from .carried import carried
 from .labels import in_order
 from .recording import Clock, clock, start_time
 from .runs import Cut, computed
@@ -27,6 +28,8 @@ from .segments import FrameRun, frame_runs, run_groups, unused_samples
 from .variables import annotate
 
 Frame = int | float | str
+# A frame of fewer samples asks whether the unit of the clock is right, where the file does not state it.
+_LEAST_ASSUMED = 2.0
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 # Most cells that a histogram takes from the data by itself.
 _MAX_COUNT_BINS = 256
@@ -124,8 +127,9 @@ def stft(recording: xr.DataArray, *, frame: Frame, hop: Frame | None = None, win
     array([[0., 1., 2., 1., 0.]])
     """
     recording = _checked(recording, "stft")
-    rate = clock(recording).sampling_rate
-    length = samples_in(frame, rate, "stft: frame")
+    ticks = clock(recording)
+    rate = ticks.sampling_rate
+    length = _samples_in(frame, ticks, recording, "stft: frame")
     labels = _labels(recording, "frequency", np.fft.rfftfreq(length, 1 / rate))
     attrs = {"features": "stft", "window": window, "units": str(recording.attrs.get("units", "1"))}
     return _frames(recording, frame, hop, partial(stft_task.stft_magnitude, window=window), labels, attrs)
@@ -224,6 +228,26 @@ def samples_in(frame: Frame, rate: float, what: str) -> int:
     return count
 
 
+def _samples_in(frame: Frame, ticks: Clock, recording: xr.DataArray, what: str) -> int:
+    """Whole samples in a frame of a recording; a duration needs a clock, whose unit must be sure."""
+    if isinstance(frame, int | np.integer):
+        return samples_in(frame, ticks.sampling_rate, what)
+    if not ticks.known:
+        raise ValueError(
+            f"{what} must be whole samples where the recording has no sampling rate; got {frame!r}. Give "
+            "sampling_rate=, or a number of samples, as in frame=60."
+        )
+    held = _duration(frame, what) * ticks.sampling_rate
+    assumed = "time" in recording.coords and "unit_assumed" in recording["time"].attrs
+    if assumed and held < _LEAST_ASSUMED:
+        raise ValueError(
+            f"{what} must hold at least {_LEAST_ASSUMED:.0f} samples; got {frame!r} at {ticks.sampling_rate:g} Hz, for "
+            f"the clock {recording['time'].attrs['unit_assumed']!r} states no unit and was read as seconds. If it is "
+            "in ms, give time_unit='ms'; if it is in seconds, time_unit='s'."
+        )
+    return samples_in(frame, ticks.sampling_rate, what)
+
+
 def _duration(text: Frame, what: str) -> float:
     """Seconds of a duration such as '23ms'."""
     match = re.fullmatch(r"\s*((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(us|ms|s|min|h)\s*", str(text))
@@ -312,11 +336,11 @@ def _frames(
     """One task a run of frames, or some short ones, reading just its own samples."""
     name = attrs["features"]
     ticks = clock(recording)
-    length = samples_in(frame, ticks.sampling_rate, f"{name}: frame")
-    stride = samples_in(hop, ticks.sampling_rate, f"{name}: hop") if hop is not None else length
+    length = _samples_in(frame, ticks, recording, f"{name}: frame")
+    stride = _samples_in(hop, ticks, recording, f"{name}: hop") if hop is not None else length
     runs = frame_runs(ticks.segments, length, stride, recording.sizes["channel"])
     if not runs:
-        longest = max(stop - start for start, stop in ticks.segments)
+        longest = max((stop - start for start, stop in ticks.segments), default=0)
         raise ValueError(
             f"{name}: frame must fit into a segment of the recording; got {length} samples where the longest "
             f"holds {longest}. Choose a shorter frame."
@@ -325,7 +349,9 @@ def _frames(
     frames = xr.DataArray(
         computed(recording.data, groups, Cut(compute, length, stride, labels["channel"].size)),
         dims=("frame", "feature"),
-        coords=_frame_coords(recording, ticks, runs, length, stride) | dict(labels),
+        coords=carried(recording, runs, length, stride)
+        | _frame_coords(recording, ticks, runs, length, stride)
+        | dict(labels),
         name="frames",
         attrs={
             "units": "1",

@@ -8,6 +8,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from manifold_observer.tasks.frames.ticks import GAP_PERIODS
+
 MAKE_FRAMES = "Make them with mo.histogram, mo.stft, mo.log_rms or mo.identity."
 
 
@@ -43,16 +45,26 @@ def in_order(what: str, values: xr.DataArray, dims: tuple[str, str], remedy: str
 
 
 def segment_of(labelled: xr.DataArray | xr.Dataset) -> NDArray[np.int64]:
-    """Segment of every frame; one segment where nothing is said.
+    """Segment of every frame; where nothing is said, a hole in the times begins another one.
 
     Examples
     --------
     >>> segment_of(xr.DataArray([1.0, 2.0], dims="frame"))
     array([0, 0])
+    >>> segment_of(xr.DataArray([1.0, 2.0, 3.0, 3.0], dims="frame", coords={"time": ("frame", [0.0, 1.0, 2.0, 9.0])}))
+    array([0, 0, 0, 1])
     """
     if "segment" in labelled.coords:
         return np.asarray(labelled["segment"].values)
-    return np.zeros(labelled.sizes["frame"], np.int64)
+    n = labelled.sizes["frame"]
+    time = labelled.coords.get("time")
+    if n < 2 or time is None or time.dims != ("frame",) or time.dtype.kind not in "iufM":
+        return np.zeros(n, np.int64)
+    steps = np.diff(time.values)
+    if time.dtype.kind == "M":
+        steps = steps / np.timedelta64(1, "s")
+    period = float(labelled.attrs.get("frame_period", np.median(steps)))
+    return np.concatenate([[0], np.cumsum(steps > GAP_PERIODS * period)])
 
 
 def frame_labels(labelled: xr.DataArray | xr.Dataset) -> dict[Any, xr.DataArray]:

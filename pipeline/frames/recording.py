@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-from dataclasses import dataclass
+import warnings
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 from xarray.indexes import RangeIndex
+
+from manifold_observer.tasks.frames.ticks import GAP_PERIODS
 
 from ..files.opening import guarded, open_lazily
 from ..files.ordinary import check_ordinary
 from ..graph.slabs import in_slabs
-from ..graph.spans import Span
-from .segments import segment_spans
-from .units import UNKNOWN, seconds_in
+from .clock import Clock, clock, start_time, told_rate
+from .columns import ALL, check_signals, chosen, is_real, label_name, rows_of_sample, with_names
+from .label_place import names_file, only
+from .opening import OPTIONS, RATES, Names, OpenConfig
+from .policy import cut_at_gaps, in_order_of_time, noted
+from .timing import along_time, in_seconds
 
-GAP_PERIODS = 1.5
-"""A step of the clock longer than this many periods, of samples or of frames, is a gap."""
+__all__ = ["GAP_PERIODS", "Clock", "clock", "open_recording", "start_time"]
 
 
 def open_recording(
@@ -36,21 +39,42 @@ def open_recording(
     thousands: str | None = None,
     growing: bool = False,
     bin: float | None = None,
+    group: str | None = None,
+    time_dim: str | None = None,
+    channels: Names | None = None,
+    drop_channels: Names | None = None,
+    labels: Names | None = None,
+    time_column: str | None = None,
+    time_unit: str | None = None,
+    time_format: str | None = None,
+    timezone: str | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    skip_rows: int | None = None,
+    comment: str | None = None,
+    units_row: bool | None = None,
+    missing: Names | None = None,
+    gaps: str | None = None,
+    duplicates: str | None = None,
+    order: str | None = None,
+    rates: float | str | None = None,
+    shortest_segment: int | float | str | None = None,
 ) -> xr.DataArray:
     r"""Open a recording lazily, whatever its format.
 
     WAV, FLAC, OGG, CSV, ``.npy``, NetCDF and Zarr are known; other files for which xarray has a backend
-    can be opened by its name. Nothing is read but metadata (a CSV table is read whole). No code of a file
-    runs, and no other file is read through it.
+    can be opened by its name. Nothing is read but metadata and a few rows (a CSV table is read whole). No code of
+    a file runs, and no other file is read through it. Channels that look like labels, flags, counters or clocks are
+    asked about.
 
     Parameters
     ----------
     path
         File, or Zarr directory.
     sampling_rate
-        Samples a second, for files that do not say it.
+        Samples a second, for files that do not say it. It must fit a clock that is stored in the file.
     variable
-        Name of the variable that is the recording, where a file holds several.
+        Name of the variable that is the recording, where a file holds several; several names with commas.
     engine
         xarray engine, where the file's name does not tell.
     channels_first
@@ -63,11 +87,38 @@ def open_recording(
         Whether the file is still written: the last row of a CSV table is then left out where its line has no end.
     bin
         Seconds in which spike times are counted, for files that hold those.
+    group
+        Group of a NetCDF file or a Zarr folder that holds the recording.
+    time_dim
+        Name of the dimension along time, where it is not 'time'.
+    channels, drop_channels
+        Names of the channels to take, in this order ('all' takes those that look like labels, too), and to leave out.
+    labels
+        Names of the channels that are labels: they become coordinates along ``time``. Labels in a file of their own are
+        for :func:`open_labels`.
+    time_column, time_unit, time_format
+        Column or variable that is the clock; its unit, where it holds numbers; how date-times are written.
+    timezone
+        Zone of date-times without one; they become UTC.
+    delimiter, encoding, skip_rows, comment, units_row
+        How a CSV table is written: what separates cells, its encoding, lines above the table, the mark of lines that
+        are no rows, whether units stand below the header. All are found by default.
+    missing
+        Values that stand for nothing, such as -200 or 'ERROR'.
+    gaps
+        What interrupts a recording: 'clock' (jumps of its clock, the default), 'nan' (NaN as well; this reads the
+        recording once), a duration above which steps are gaps, or 'ignore' (samples are numbered).
+    duplicates, order, rates
+        What to do about times that repeat ('first', 'last', 'spread'), samples that are not in order ('sort'), and
+        clocks that run at no one rate ('mean'); they are refused by default. Channels of several rates are
+        refused, too, but for a number of Hz, which takes those of that rate, or 'hold', which repeats slow samples.
+    shortest_segment
+        Samples, or a duration: segments between gaps that are shorter are left out.
 
     Returns
     -------
     Dims ``(time, channel)``, Dask-backed in chunks of about 16 MB, however the file is cut. ``time`` is in seconds
-    where the file has a clock.
+    where the file has a clock. The attribute ``opened`` says what was done to the file's content.
 
     Raises
     ------
@@ -75,7 +126,8 @@ def open_recording(
         There is nothing at ``path``.
     ValueError
         The file is not what its name says, is empty or damaged, holds no or several recordings, or would
-        run code, read other files, or take far more memory than it holds.
+        run code, read other files, or take far more memory than it holds; or its clock or channels have to be asked
+        about, and the message says how to answer.
 
     Warns
     -----
@@ -90,109 +142,97 @@ def open_recording(
     >>> open_recording(path).sizes
     Frozen({'time': 3, 'channel': 2})
     """
+    given = locals()
+    config = OpenConfig(**{name: given[name] for name in OPTIONS})
     where = Path(path)
     check_ordinary(where)
-    given = {
-        "variable": variable,
-        "channels_first": channels_first,
-        "decimal": decimal,
-        "thousands": thousands,
-        "bin": bin,
-    }
-    options = {name: value for name, value in given.items() if value is not None}
-    dataset, stored = open_lazily(where, engine, {**options, **({"growing": True} if growing else {})})
+    if names_file(config.labels):
+        raise ValueError(
+            f"open_recording: labels must name channels of {path}; got the file {only(config.labels)}. Open it with "
+            "mo.open_labels, and give its labels to frames with mo.label_frames."
+        )
+    options = _for_reader(config) | ({"growing": True} if growing else {})
+    dataset, stored = open_lazily(where, engine, options, group)
+    dataset = along_time(dataset, config, where)
     names = _picked(dataset, variable, where)
+    dataset, names = _series_aside(dataset, names, config)
     used = guarded(where, dataset[names], stored, quiet=growing)
-    recording = in_slabs(used, partial(_as_recording, names=names, path=where))
-    return _with_clock(recording, sampling_rate, where)
+    if dataset.encoding.get("chosen"):
+        config = replace(config, drop_channels=None)
+    recording = _selected(used, names, config, where, sampled=dataset.encoding.get("sampled", ""))
+    if recording.sizes["time"] == 0:
+        raise ValueError(f"open_recording: {path} holds no samples.")
+    recording = recording.rename("recording").assign_attrs(source=str(path))
+    if "notes" in recording.attrs:
+        recording = noted(recording, *recording.attrs.pop("notes"))
+    if gaps != "ignore":
+        recording = in_order_of_time(in_seconds(recording, config, where), config, where)
+    return cut_at_gaps(_with_clock(recording, config, where), config)
 
 
-@dataclass(frozen=True)
-class Clock:
-    """When the samples of a recording were taken.
-
-    ``sampling_rate`` in Hz; ``segments`` are spans of samples without a gap; ``known`` is False where
-    the recording has no clock and sample numbers stand for seconds.
-    """
-
-    sampling_rate: float
-    segments: list[Span]
-    known: bool
-    _start: float
-    _step: float
-    _values: NDArray[np.float64] | None
-
-    @property
-    def counted(self) -> bool:
-        """Whether times follow from the numbers of the samples, without a stored clock."""
-        return self._values is None
-
-    def at(self, samples: NDArray[np.int64]) -> NDArray[Any]:
-        """Times of the given samples, in seconds."""
-        if self._values is not None:
-            return self._values[samples]
-        return self._start + self._step * samples
+def _for_reader(config: OpenConfig) -> dict[str, Any]:
+    """Options that a reader of tables or arrays may heed."""
+    names = ("channels_first", "decimal", "thousands", "time_format", "delimiter", "encoding", "skip_rows", "comment")
+    options = config.given(
+        *names, "units_row", "time_column", "time_unit", "drop_channels", "labels", "variable", "bin"
+    )
+    if config.channels not in (None, ALL):
+        options["channels"] = (*config.channels, *(name for name in config.labels or () if name not in config.channels))
+    if config.rates is not None and config.rates not in RATES:
+        options["rates"] = config.rates
+    if words := [value for value in config.missing or () if not is_real(value)]:
+        options["missing"] = words
+    if (
+        any(option is not None for option in (config.order, config.duplicates, config.timezone))
+        or config.gaps == "ignore"
+    ):
+        options["any_order"] = True
+    return options
 
 
-def clock(recording: xr.DataArray, period: float | None = None) -> Clock:
-    """Read the clock of a recording: its rate, and where its gaps are.
-
-    Parameters
-    ----------
-    recording
-        Dims ``(time, channel)``, with a ``time`` coordinate in seconds (or date-times), or an
-        attribute ``sampling_rate``, or neither. A ``segment`` coordinate along ``time`` marks gaps
-        that the clock does not show.
-    period
-        Seconds from sample to sample, by which gaps in a stored clock are found; its median step by default.
-
-    Returns
-    -------
-    The clock.
-
-    Raises
-    ------
-    ValueError
-        The clock goes backwards, repeats, or is not finite.
-
-    Notes
-    -----
-    A regular clock (``RangeIndex``) costs nothing; a stored one is read once, 8 bytes a sample.
-    """
-    n = recording.sizes["time"]
-    rate = recording.attrs.get("sampling_rate")
-    marked = _marked_segments(recording)
-    index = recording.xindexes.get("time")
-    if "time" not in recording.coords or isinstance(index, RangeIndex):
-        step = _exact_step(float(index.step), rate) if isinstance(index, RangeIndex) else 1.0 / float(rate or 1.0)
-        start = float(index.start) if isinstance(index, RangeIndex) else 0.0
-        known = rate is not None or isinstance(index, RangeIndex)
-        if not step > 0:
-            raise ValueError(f"recording: time must increase from sample to sample; got steps of {step:g} s.")
-        return Clock(1 / step, _cut(n, marked), known, start, step, None)
-    times = _seconds(recording)
-    steps = np.diff(times)
-    _check_increasing(times, steps)
-    usual = float(np.median(steps)) if len(steps) else 1.0 / float(rate or 1.0)
-    gaps = np.flatnonzero(steps > GAP_PERIODS * (period or usual)) + 1
-    return Clock(float(rate or 1 / usual), _cut(n, np.union1d(marked, gaps)), True, 0.0, usual, times)
+def _selected(used: xr.Dataset, names: list[str], config: OpenConfig, path: Path, *, sampled: str) -> xr.DataArray:
+    """The channels of a recording that are wanted, after those that may be no signals were asked about."""
+    absent = tuple(float(value) for value in config.missing or () if is_real(value))
+    whole = in_slabs(used, partial(_as_recording, names=names, path=path, absent=absent))
+    whole = with_names(whole)
+    if sampled == "read":  # the reader has chosen, and taken the labels out
+        whole = whole.rename({name: label_name(name) for name in config.labels or () if name != label_name(name)})
+        config = replace(config, drop_channels=None, labels=None, channels=None if config.channels is None else ALL)
+    if "channel" not in whole.coords and not sampled:
+        return whole
+    known = [str(name) for name in whole["channel"].values] if "channel" in whole.coords else []
+    aside = {
+        *(config.labels or ()),
+        *(config.drop_channels or ()),
+        *((config.time_column,) if config.time_column else ()),
+    }
+    places = [place for place, name in enumerate(known) if name not in aside]
+    sample = rows_of_sample(whole, places, read=sampled == "read") if sampled and known else None
+    check_signals(path, [known[place] for place in places], sample, config)
+    found = chosen(whole, config, path)
+    if "channel" not in found.coords or found["channel"].equals(whole["channel"]):
+        return found
+    kept = tuple(known.index(str(name)) for name in found["channel"].values)
+    part = in_slabs(used, partial(_as_recording, names=names, path=path, absent=absent, kept=kept))
+    return found.copy(data=part.data)
 
 
-def start_time(recording: xr.DataArray) -> str | None:
-    """Date-time from which the seconds of :func:`clock` count, in ISO 8601, where the recording tells it.
-
-    Examples
-    --------
-    >>> noon = xr.Variable("time", np.array(["2020-03-09T12:00", "2020-03-09T12:01"], "datetime64[ns]"))
-    >>> start_time(xr.DataArray(np.zeros((2, 1)), dims=("time", "channel"), coords={"time": noon}))
-    '2020-03-09T12:00'
-    """
-    if "time" not in recording.coords:
-        return None
-    time = recording["time"]
-    if time.dtype.kind == "M" and time.size:
-        return str(np.datetime_as_string(time[0].values, unit="auto"))
-    return str(time.attrs["start_time"]) if "start_time" in time.attrs else None
+def _series_aside(dataset: xr.Dataset, names: list[str], config: OpenConfig) -> tuple[xr.Dataset, list[str]]:
+    """Where every channel is a variable of its own: labels become coordinates, what is dropped is left out."""
+    if len(names) < 2:
+        return dataset, names
+    labels = [name for name in config.labels or () if name in names]
+    dropped = [name for name in config.drop_channels or () if name in names]
+    words = [name for name in names if dataset[name].dtype.kind not in "iufb" and name not in (*labels, *dropped)]
+    if words:
+        raise ValueError(
+            f"open_recording: channels must hold numbers; {words[0]!r} holds {dataset[words[0]].dtype}. Keep it as "
+            f"labels with labels={words!r}, or leave it out with drop_channels={words!r}."
+        )
+    # Left to the choice of channels, they would have to have the kind of the others.
+    kept = [name for name in names if name not in (*labels, *dropped)]
+    moved = {label_name(name): dataset[name].variable for name in labels}
+    return dataset.drop_vars([*labels, *dropped]).assign_coords(moved), kept
 
 
 def _picked(dataset: xr.Dataset, variable: str | None, path: Path) -> list[str]:
@@ -200,13 +240,13 @@ def _picked(dataset: xr.Dataset, variable: str | None, path: Path) -> list[str]:
     if variable is None and "recording" in dataset.data_vars:
         variable = "recording"
     along = [str(name) for name, values in dataset.data_vars.items() if "time" in values.dims]
+    several = [] if variable is None or variable in dataset.variables else [v.strip() for v in variable.split(",")]
+    if several and all(name in along for name in several):
+        return several
     if variable is not None and variable not in dataset.variables:
         raise ValueError(f"open_recording: {path} has no variable {variable!r}; it has {along}.")
     if variable is None and not along:
-        raise ValueError(
-            f"open_recording: {path} has no variable along 'time' (variables: {[*dataset.data_vars]}). "
-            "Rename the dimension, as in xr.open_dataset(path).rename(samples='time')."
-        )
+        raise ValueError(_nothing_along_time(dataset, path))
     if variable is None and len(along) > 1:
         if any(dataset[name].dims != ("time",) for name in along):
             raise ValueError(
@@ -217,13 +257,34 @@ def _picked(dataset: xr.Dataset, variable: str | None, path: Path) -> list[str]:
     return [variable or along[0]]
 
 
-def _as_recording(dataset: xr.Dataset, names: list[str], path: Path) -> xr.DataArray:
-    """The picked variables as one with dims (time, channel)."""
+def _nothing_along_time(dataset: xr.Dataset, path: Path) -> str:
+    """Why no variable is a recording, and what may help."""
+    told = f"open_recording: {path} has no variable along 'time' (variables: {[*dataset.data_vars]})."
+    if groups := dataset.encoding.get("groups"):
+        return f"{told} Name the group that holds it, as in group={groups[0]!r} (there are {', '.join(groups[:9])})."
+    longest = max(dataset.sizes, key=lambda dim: dataset.sizes[dim], default="samples")
+    return f"{told} Name the dimension along time, as in time_dim={str(longest)!r}."
+
+
+def _as_recording(
+    dataset: xr.Dataset,
+    names: list[str],
+    path: Path,
+    absent: tuple[float, ...] = (),
+    kept: tuple[int, ...] | None = None,
+) -> xr.DataArray:
+    """The picked variables as one with dims (time, channel): some channels, NaN for values that stand for nothing."""
     if len(names) == 1:
         picked = dataset[names[0]]
-        return _as_time_channel(picked.assign_attrs({**dataset.attrs, **picked.attrs}), path)
-    joined = dataset.to_dataarray("channel").transpose("time", "channel")
-    return joined.assign_attrs(dataset.attrs).rename("recording")
+        recording = _as_time_channel(picked.assign_attrs({**dataset.attrs, **picked.attrs}), path)
+    else:
+        joined = dataset.to_dataarray("channel").transpose("time", "channel")
+        recording = joined.assign_attrs(dataset.attrs).rename("recording")
+    if kept is not None:
+        recording = recording.isel(channel=list(kept))
+    for value in absent:
+        recording = recording.where(recording != value)
+    return recording
 
 
 def _as_time_channel(recording: xr.DataArray, path: Path) -> xr.DataArray:
@@ -238,75 +299,50 @@ def _as_time_channel(recording: xr.DataArray, path: Path) -> xr.DataArray:
     return recording.rename({others[0]: "channel"}).transpose("time", "channel")
 
 
-def _with_clock(recording: xr.DataArray, sampling_rate: float | None, path: Path) -> xr.DataArray:
-    """Attach the lazy clock of a regular rate where the file has no time of its own."""
-    if recording.sizes["time"] == 0:
-        raise ValueError(f"open_recording: {path} holds no samples.")
-    rate = sampling_rate if sampling_rate is not None else recording.attrs.get("sampling_rate")
-    recording = recording.rename("recording").assign_attrs(source=str(path))
+def _with_clock(recording: xr.DataArray, config: OpenConfig, path: Path) -> xr.DataArray:
+    """Attach the lazy clock of a regular rate where the file has no time of its own, or its time is set aside."""
+    if config.rates in RATES:
+        recording = recording.assign_attrs(rates=config.rates)
+    if config.sampling_rate is not None and not (np.isfinite(config.sampling_rate) and config.sampling_rate > 0):
+        raise ValueError(
+            f"open_recording: sampling_rate must be above 0; got {config.sampling_rate} ({path}). Give it with "
+            "sampling_rate=."
+        )
+    stored = "time" in recording.coords and not isinstance(recording.xindexes.get("time"), RangeIndex)
+    if stored and config.gaps != "ignore":
+        return _checked_rate(recording, config.sampling_rate, path)
+    rate = config.sampling_rate or told_rate(recording)
     if rate is None:
         return recording
-    if not (np.isfinite(rate) and rate > 0):
-        raise ValueError(
-            f"open_recording: sampling_rate must be above 0; got {rate} ({path}). Give it with sampling_rate=."
-        )
     recording = recording.assign_attrs(sampling_rate=float(rate))
-    if "time" in recording.coords and sampling_rate is None:
+    if "time" in recording.coords and config.sampling_rate is None:
         return recording
-    n = recording.sizes["time"]
-    regular = RangeIndex.linspace(0.0, n / float(rate), n, endpoint=False, dim="time")
-    return recording.drop_vars("time", errors="ignore").assign_coords(xr.Coordinates.from_xindex(regular))
+    return _numbered(recording, float(rate), stored=stored)
 
 
-def _exact_step(step: float, rate: float | None) -> float:
-    """The step of a regular clock; where a rate is known, its own inverse, which does not round with the length."""
-    return 1.0 / float(rate) if rate is not None and abs(step * rate - 1) < 1e-9 else step
-
-
-def _seconds(recording: xr.DataArray) -> NDArray[np.float64]:
-    """The stored clock in seconds, whatever its unit; date-times count from the first."""
-    values = recording["time"].values
-    if values.dtype.kind == "M":
-        return (values - values[0]) / np.timedelta64(1, "s")
-    if values.dtype.kind == "m":
-        return values / np.timedelta64(1, "s")
-    if values.dtype.kind not in "fiu":
-        raise ValueError(f"recording: time must be numbers of seconds or date-times; got dtype {values.dtype}.")
-    units = str(recording["time"].attrs.get("units", "s"))
-    factor = seconds_in(units)
-    if factor is None and units.strip().lower() not in (*UNKNOWN, "1"):
+def _checked_rate(recording: xr.DataArray, rate: float | None, path: Path) -> xr.DataArray:
+    """A recording with a stored clock, which a rate that the user gives must fit."""
+    if rate is None:
+        return recording
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a rate in its attributes
+        found = clock(recording.assign_attrs(sampling_rate=rate)).sampling_rate
+    if found != rate:
         raise ValueError(
-            f"recording: time must be in seconds, or another unit of time; got {units!r}. Correct its attribute "
-            "'units', or give sampling_rate= to count the samples."
+            f"open_recording: sampling_rate must fit the clock of the file; got {rate:g} Hz, but {path} runs at "
+            f"{found:g} Hz. Leave it out, give time_unit= if the clock is in another unit, or gaps='ignore' to number "
+            "the samples and forget the clock."
         )
-    seconds = values.astype(np.float64)
-    if factor is None:
-        return seconds
-    # Milliseconds are divided by 1000: a thousandth is not exact.
-    return seconds * factor if factor >= 1 else seconds / round(1 / factor)
+    return recording.assign_attrs(sampling_rate=float(rate))
 
 
-def _check_increasing(times: NDArray[np.float64], steps: NDArray[np.float64]) -> None:
-    """A clock must run forwards."""
-    bad = np.flatnonzero(~(steps > 0))
-    if len(bad) or not np.isfinite(times).all():
-        at = int(bad[0]) if len(bad) else int(np.argmin(np.isfinite(times)))
-        raise ValueError(
-            f"recording: time must increase from sample to sample; got {times[at : at + 2].tolist()} at "
-            f"samples {at} and {at + 1}. Sort it with recording.sortby('time') and drop repeats with "
-            "recording.drop_duplicates('time')."
-        )
-
-
-def _marked_segments(recording: xr.DataArray) -> NDArray[np.int64]:
-    """Samples at which a 'segment' coordinate says that a new segment begins."""
-    if "segment" not in recording.coords:
-        return np.zeros(0, np.int64)
-    spans = segment_spans(recording["segment"].values)
-    return np.array([start for start, _ in spans[1:]], np.int64)
-
-
-def _cut(n: int, firsts: NDArray[np.int64]) -> list[Span]:
-    """Spans between the first samples of the segments."""
-    bounds = [0, *(int(first) for first in firsts), n]
-    return list(itertools.pairwise(bounds))
+def _numbered(recording: xr.DataArray, rate: float, *, stored: bool) -> xr.DataArray:
+    """Samples that follow each other at a rate, from where the clock of the file begins."""
+    n, attrs, first = recording.sizes["time"], {}, 0.0
+    if "time" in recording.coords and not stored:
+        attrs, first = recording["time"].attrs, float(recording["time"][0])
+    regular = RangeIndex.linspace(first, first + n / rate, n, endpoint=False, dim="time")
+    recording = recording.drop_vars("time", errors="ignore").assign_coords(xr.Coordinates.from_xindex(regular))
+    recording["time"].attrs.update(attrs)
+    note = f"numbered the samples at {rate:g} Hz, whatever their clock says"
+    return noted(recording, note) if stored else recording

@@ -89,13 +89,11 @@ class Stored:
         size = self.grain * self.row_bytes
         return size if SLAB_BYTES < size <= _KEPT_BYTES else 0
 
-    def __getitem__(self, key: tuple[slice | int, slice | int]) -> NDArray[Any]:
-        """Read one range; Dask hands on the numbers of single samples and channels, too."""
-        time, channel = (part if isinstance(part, slice) else slice(part, part + 1) for part in key)
-        return self._range((time, channel))[tuple(slice(None) if isinstance(part, slice) else 0 for part in key)]
-
-    def _range(self, key: tuple[slice, slice]) -> NDArray[Any]:
-        """Some samples of some channels."""
+    def __getitem__(self, key: tuple[Any, Any]) -> NDArray[Any]:
+        """Read one range; of single samples, and of lists of them, the range that holds them."""
+        if not isinstance(key[0], slice):
+            first, last = int(np.min(key[0], initial=self.shape[0] - 1)), int(np.max(key[0], initial=0))
+            return np.asarray(self[first : last + 1, :][np.asarray(key[0]) - first][..., key[1]])
         rows = range(self.shape[0])[key[0]]
         if not self.kept_bytes or not rows:
             return self._read(key[0])[:, key[1]]

@@ -9,49 +9,15 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..engine.config import EmbedConfig
-from ..frames.label_place import names_file
+from ..frames.opening import OpenConfig
 from ..frames.settings import check_settings, flat, plain_numbers, setting
 from ..observers.config import ObserverConfig
+
+__all__ = ["FeatureConfig", "OpenConfig", "RunConfig"]
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-
-@dataclass(frozen=True)
-class OpenConfig:
-    """How recordings are opened: the options of :func:`open_recording`.
-
-    Examples
-    --------
-    >>> OpenConfig(sampling_rate=8000).options()
-    {'sampling_rate': 8000}
-    """
-
-    sampling_rate: float | None = None
-    """Samples per second, for files that do not say."""
-    variable: str | None = None
-    """Variable of the file that is the recording."""
-    channels_first: bool | None = setting(None, option="--channels-first/--channels-last")
-    """Whether .npy files are (channel, time); files that look like it are refused by default."""
-    decimal: str | None = None
-    """Decimal mark of CSV tables; found from the table by default."""
-    thousands: str | None = None
-    """Mark that groups digits by three in CSV tables; none by default."""
-    engine: str | None = None
-    """xarray engine, for files of other formats."""
-    bin: float | None = None
-    """Seconds in which spike times are counted, for files that hold those."""
-    labels: str | None = setting(None, metavar="FILE")
-    """File of labels beside the recordings, which frames are given and results scored by; {stem} stands for the
-    recording's name."""
-    label_column: str | None = None
-    """Column that holds the labels, for tables with several."""
-
-    def options(self) -> dict[str, Any]:
-        """Options of :func:`open_recording` that are given; labels in a file are carried to the frames."""
-        beside = ("label_column", "labels") if names_file(self.labels) else ("label_column",)
-        return {name: value for name, value in asdict(self).items() if value is not None and name not in beside}
 
 
 @dataclass(frozen=True)

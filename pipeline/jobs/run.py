@@ -323,10 +323,16 @@ def _origin(
         "sources": [str(path) for path in recordings],
         "source_paths": [str(path.resolve()) for path in recordings],
         "source_samples": [recording.sizes["time"] for recording in opened],
+        **({"opened": notes} if (notes := _notes(opened)) else {}),
         "source_units": next((units for units in map(units_of, opened) if units), "unknown"),
         "end_time": shift + float(clock(last).at(np.array([last.sizes["time"] - 1]))[0]),
         "settings": config.to_json(),
     }
+
+
+def _notes(opened: Sequence[xr.DataArray]) -> list[str]:
+    """What was done to the recordings as they were opened, each by its name."""
+    return [f"{each.attrs['source']}: {each.attrs['opened']}" for each in opened if each.attrs.get("opened")]
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

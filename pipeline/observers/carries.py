@@ -9,6 +9,7 @@ import dask.array as da
 import numpy as np
 import xarray as xr
 from dask.delayed import Delayed
+from numpy.typing import NDArray
 
 from ..frames.join import seconds_between
 from ..frames.labels import frame_labels, frame_period
@@ -42,6 +43,46 @@ def seam(carry: xr.DataArray, frames: xr.DataArray, bridged: int = 0) -> Seam:
     period = float(carry.attrs["frame_period"])
     gap = wait > GAP_PERIODS * period
     return Seam(gap, gap and not (bridged and wait < (bridged + 1) * period))
+
+
+def given_carry(who: str, carry: xr.DataArray | None) -> xr.DataArray | None:
+    """The carry that a user gives, which must be that of a result, and finite.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is no DataArray, or holds NaN; where it is lazy, that shows as it is computed.
+
+    Examples
+    --------
+    >>> given_carry("observe", xr.DataArray([np.nan], dims="mode"))
+    Traceback (most recent call last):
+    ValueError: observe: carry must hold finite numbers; got NaN or infinity in 1 of 1. Give the carry ...
+    """
+    if carry is None:
+        return None
+    if not isinstance(carry, xr.DataArray):
+        raise TypeError(
+            f"{who}: carry must be the carry of an earlier result, a DataArray with its attributes; got "
+            f"{type(carry).__name__}. Give it as in carry=state.carry."
+        )
+    if carry.dtype.kind not in "iuf":
+        raise TypeError(f"{who}: carry must hold real numbers; got dtype {carry.dtype}.")
+    if carry.chunks is None:
+        _finite(carry.values, who)
+        return carry
+    return carry.copy(data=carry.data.map_blocks(_finite, who, dtype=carry.dtype))
+
+
+def _finite(values: NDArray[np.float64], who: str) -> NDArray[np.float64]:
+    """Refuse NaN and infinity."""
+    bad = int(np.count_nonzero(~np.isfinite(values)))
+    if bad:
+        raise ValueError(
+            f"{who}: carry must hold finite numbers; got NaN or infinity in {bad} of {values.size}. Give the carry of "
+            "a result whose frames are all finite, or none to start anew."
+        )
+    return values
 
 
 def carry_attrs(frames: xr.DataArray) -> dict[str, float | str]:

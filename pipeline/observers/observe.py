@@ -22,7 +22,7 @@ from ..frames.segments import restarts
 from ..frames.variables import annotate
 from ..graph.compute import task
 from ..graph.slabs import chunks_of
-from .carries import carry_attrs, joined, seam
+from .carries import carry_attrs, given_carry, joined, seam
 from .config import ObserverConfig
 from .coordinates import observe_coordinates, reads_coordinates
 from .filters import Chosen, choose_filter
@@ -143,7 +143,7 @@ def observe(
     config = ObserverConfig(gamma, gain, step, substeps, initial, rates, burst_duration, reading).resolved(
         coordinates=reads_coordinates(embedding)
     )
-    frames = checked(embedding, frames)
+    frames, carry = checked(embedding, frames), given_carry("observe", carry)
     if config.reading == "coordinates":
         return observe_coordinates(embedding, frames, carry)
     starts = restarts(segment_of(frames))

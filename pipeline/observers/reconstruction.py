@@ -22,7 +22,7 @@ from ..frames.segments import restarts
 from ..frames.variables import annotate
 from ..graph.compute import compute, task
 from ..graph.slabs import chunks_of
-from .carries import joined
+from .carries import given_carry, joined
 from .config import OPTIMAL_GAINS
 from .observe import checked, observe
 
@@ -131,7 +131,7 @@ def innovations(
     >>> bool(found.refit_due[-1])
     True
     """
-    frames = checked(embedding, frames)
+    frames, carry = checked(embedding, frames), given_carry("innovations", carry)
     require("innovations", embedding, "reference", "feature_variance")
     if state.sizes["frame"] != frames.sizes["frame"]:
         raise ValueError(

@@ -115,16 +115,16 @@ def test_labels__are_numbered_from_two():
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_encoding__is_found(table, encoding):
-    dataset = xr.open_dataset(table("Zeit;µV\n1;2,5\n", encoding))
-    assert dataset["channel"].values.tolist() == ["Zeit", "µV"]
+    dataset = xr.open_dataset(table("Kraft;µV\n1;2,5\n", encoding))
+    assert dataset["channel"].values.tolist() == ["Kraft", "µV"]
     assert dataset["recording"].values.tolist() == [[1, 2.5]]
 
 
 def test_encoding__is_asked_for(table):
-    path = table("Zeit;µV\n1;2,5\n", "cp1252")
+    path = table("Kraft;µV\n1;2,5\n", "cp1252")
     with pytest.raises(ValueError, match=r"a\.csv must be text in utf-8-sig; .* encoding='cp1252'"):
         xr.open_dataset(path)
-    assert xr.open_dataset(path, encoding="cp1252")["channel"].values.tolist() == ["Zeit", "µV"]
+    assert xr.open_dataset(path, encoding="cp1252")["channel"].values.tolist() == ["Kraft", "µV"]
 
 
 @pytest.mark.parametrize("name", ["time", "Time", "t", "seconds", "timestamp", "DateTime", "date", "Time (s)"])
@@ -213,9 +213,16 @@ def test_clock__fault_is_found_across_blocks(table, monkeypatch):
 
 
 def test_clock__of_two_is_asked_for(table):
-    path = table("date,time,x\n2020-01-01,10:00,1\n2020-01-01,10:01,1\n")
+    path = table("date,time,x\n2020-01-01,600,1\n2020-01-02,601,1\n")
     with pytest.raises(ValueError, match=r"must have one clock column; .* \['date', 'time'\]"):
         xr.open_dataset(path)
+
+
+def test_clock__date_and_time_of_day_are_one(table):
+    dataset = xr.open_dataset(table("x,date,time\n1,2020-01-01,10:00\n2,2020-01-01,10:01\n"))
+    assert dataset["time"].values.tolist() == [0, 60]
+    assert dataset["time"].attrs["start_time"] == "2020-01-01T10:00:00"
+    assert dataset["channel"].values.tolist() == ["x"]
 
 
 def test_time_format__reads_other_dates(table):
@@ -256,11 +263,11 @@ def test_open__refuses_with_the_line(table, text, sentence):
 
 def test_columns__are_dropped_or_chosen(table):
     path = table("note,a,b,c\nE5,1,2,3\nF5,4,5,6\n")
-    assert xr.open_dataset(path, drop_columns=["note", "b"])["recording"].values.tolist() == [[1, 3], [4, 6]]
+    assert xr.open_dataset(path, drop_channels=["note", "b"])["recording"].values.tolist() == [[1, 3], [4, 6]]
     chosen = xr.open_dataset(path, channels=["c", "a"])
     assert chosen["channel"].values.tolist() == ["c", "a"]
     assert chosen["recording"].values.tolist() == [[3, 1], [6, 4]]
-    for option in ("channels", "drop_columns"):
+    for option in ("channels", "drop_channels"):
         with pytest.raises(ValueError, match=f"column that {option} names; got 'z' where there are"):
             xr.open_dataset(path, **{option: ["z"]})
     with pytest.raises(ValueError, match="column that time_column names; got 'z'"):
@@ -280,8 +287,8 @@ def test_delimiter_and_decimal__can_be_told(table):
 
 
 def test_time_unit__is_checked(table):
-    with pytest.raises(ValueError, match=r"csv: time_unit must be one of .*; got 'h'"):
-        xr.open_dataset(table("t,x\n0,1\n"), time_unit="h")
+    with pytest.raises(ValueError, match=r"csv: time_unit must be one of .*; got 'fortnight'"):
+        xr.open_dataset(table("t,x\n0,1\n"), time_unit="fortnight")
 
 
 def test_missing_file__is_said(tmp_path):

@@ -33,7 +33,7 @@ def values(path, **options):
     ],
 )
 def test_open__asks_what_a_mark_means(table, text, cell, line, mark):
-    must = rf"decimal mark unambiguously; got '{cell}' in column 'x' at line {line}, .*thousands='{mark}'.*--decimal"
+    must = rf"decimal mark unambiguously; got '{cell}' in column 'x' at line {line}, .*thousands='{mark}'.*decimal="
     with pytest.raises(ValueError, match=must):
         values(table(text))
 

@@ -267,7 +267,7 @@ def test_read__a_quoted_row_over_two_blocks(tmp_path, readings):
     path = tmp_path / "table.csv"
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([["x", "note"], *([["1.5", "a\nb"]] * 40), *([["x", "a\nb"]] * 1)])
-    by_blocks, by_cells = both(path, drop_columns=["note"])
+    by_blocks, by_cells = both(path, drop_channels=["note"])
     assert by_blocks == by_cells
     assert "at line 83" in by_cells[1]
     assert readings == {True: 0, False: 0}

@@ -1,0 +1,72 @@
+"""Advice of errors, which names keywords of Python, as the options of the command that met them."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import click
+
+_BARE = re.compile(r"[\w./:+-]+(?:,[\w./:+-]+)*")
+_VALUE = r"'[^']*'|\"[^\"]*\"|\[[^\]]*\]|-?\d[\w.+-]*(?<![.])|True|False|None|"
+_IN_PYTHON = re.compile(r" ?\(open_recording\)|, or use recording\.\w+\([^)]*\)(?: and recording\.\w+\([^)]*\))*")
+
+
+def in_options(text: str, command: click.Command | None) -> str:
+    """Keywords with their values as options of a command; those that it does not have stay as they are.
+
+    Parameters
+    ----------
+    text
+        What an error says.
+    command
+        The command that met it; None leaves the text alone.
+
+    Examples
+    --------
+    >>> run = click.Command("run", params=[click.Option(["--time-unit"]), click.Option(["--labels"])])
+    >>> in_options("Give time_unit='ms', or labels=['a', 'b c'].", run)
+    "Give --time-unit ms, or --labels 'a,b c'."
+    """
+    known = {} if command is None else _spellings(command)
+    names = "|".join(sorted(known, key=len, reverse=True))
+    if not names:
+        return text
+    pattern = re.compile(rf"(?<![\w.-])({names})=({_VALUE})(?![\w(])")
+    spelt = pattern.sub(lambda found: _option(known[found[1]], found[2]), text)
+    return _IN_PYTHON.sub("", spelt) if spelt != text else spelt
+
+
+def _spellings(command: click.Command) -> dict[str, tuple[str, str | None]]:
+    """Options of a command by the keywords of Python: how each is spelt, and how where it is False."""
+    known: dict[str, tuple[str, str | None]] = {}
+    for option in command.params:
+        if isinstance(option, click.Option) and option.name and option.expose_value:
+            spelt = option.opts[0], (option.secondary_opts[0] if option.secondary_opts else None)
+            known.setdefault(getattr(option, "keyword", option.name), spelt)
+    return known
+
+
+def _option(spelt: tuple[str, str | None], text: str) -> str:
+    """One option with its value."""
+    if text in ("True", "False"):
+        return spelt[0] if text == "True" else spelt[1] or f"without {spelt[0]}"
+    if not text:
+        return spelt[0]
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        value = text
+    given = ",".join(map(_in_list, value)) if isinstance(value, list) else str(value)
+    return f"{spelt[0]} {given if _BARE.fullmatch(given) else _quoted(given)}"
+
+
+def _in_list(value: object) -> str:
+    """One of several values: in double quotes where it holds a comma."""
+    text = str(value)
+    return f'"{text}"' if "," in text else text
+
+
+def _quoted(text: str) -> str:
+    """A value as a shell takes it."""
+    return "'" + text.replace("'", "'\\''") + "'"
