@@ -92,7 +92,7 @@ class EdfBackend(BackendEntrypoint):
     """Opens EDF and BDF files as lazy recordings with ``xr.open_dataset``."""
 
     description = "Open EDF, EDF+, BDF and BDF+ files as recordings, lazily, in physical units and with their gaps"
-    open_dataset_parameters = ("filename_or_obj", "drop_variables", "channels", "drop_channels", "rates")
+    open_dataset_parameters = ("filename_or_obj", "drop_variables", "channels", "drop_channels", "labels", "rates")
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
         """Claim files by their name or their signature."""
@@ -109,6 +109,7 @@ class EdfBackend(BackendEntrypoint):
         drop_variables: str | Iterable[str] | None = None,
         channels: Sequence[str] | None = None,
         drop_channels: Sequence[str] = (),
+        labels: Sequence[str] = (),
         rates: str | float | None = None,
     ) -> xr.Dataset:
         """Open one file; its samples are read when they are used.
@@ -121,6 +122,8 @@ class EdfBackend(BackendEntrypoint):
             Names to leave out.
         channels
             Labels of the signals to take, in this order. By default all, but for the trigger channel of BDF.
+        labels
+            Labels of channels that are wanted even if they hold triggers.
         drop_channels
             Labels of the signals to leave out.
         rates
@@ -132,7 +135,7 @@ class EdfBackend(BackendEntrypoint):
         Dataset with the variable ``recording``, dims (time, channel), in float64.
         """
         header = read_header(filename_or_obj)
-        chosen = of_rate(READER, header.path, _chosen(header, channels, drop_channels), header.seconds, rates)
+        chosen = of_rate(READER, header.path, _chosen(header, channels, drop_channels, labels), header.seconds, rates)
         signals = tuple(header.signals[channel.number] for channel in chosen)
         samples = max(signal.samples for signal in signals)
         source = EdfSource(header, signals, samples)
@@ -152,7 +155,9 @@ class EdfBackend(BackendEntrypoint):
         )
 
 
-def _chosen(header: Header, channels: Sequence[str] | None, dropped: Sequence[str]) -> list[Channel]:
+def _chosen(
+    header: Header, channels: Sequence[str] | None, dropped: Sequence[str], wanted: Sequence[str]
+) -> list[Channel]:
     """The signals that are wanted, by their labels."""
     if not header.signals or not header.seconds:
         got = "annotations only" if not header.signals else "records without duration"
@@ -161,7 +166,8 @@ def _chosen(header: Header, channels: Sequence[str] | None, dropped: Sequence[st
     check_channels(READER, header.path, len(header.signals))
     labels = distinct_labels([signal.label for signal in header.signals])
     numbers = chosen_channels(READER, header.path, labels, channels, dropped)
-    triggers = [number for number in numbers if header.width == 3 and labels[number] in _TRIGGERS]
+    unwanted = {*_TRIGGERS} - {*wanted}
+    triggers = [number for number in numbers if header.width == 3 and labels[number] in unwanted]
     if channels is None and triggers and len(numbers) > len(triggers):
         names = listed([labels[number] for number in triggers])
         told(READER, header.path, f"{names} holds triggers and is left out. Take it with channels=.")

@@ -15,7 +15,8 @@ from .edf_header import read_header
 from .edf_notes import notes_of
 from .label_table import READER, Labels, read_label_table
 from .libraries import library
-from .sniff import BDF, BRAINVISION, EDF, MATLAB_5, MIDI, TEXT, UNKNOWN, describe
+from .mne_raw import noted
+from .sniff import BDF, BRAINVISION, EDF, FIF, MATLAB_5, MIDI, TEXT, UNKNOWN, describe
 from .wfdb_notes import read_notes
 
 _NOTES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
@@ -91,16 +92,10 @@ class LabelsBackend(BackendEntrypoint):
 
 def _read(path: str, column: str | None, recording: str | None, sampling_rate: float | None) -> Labels:
     """Read a file by what it holds."""
-    words = describe(path)
-    if words in (EDF, BDF):
-        return _edf(path)
-    if words == MIDI:
-        return _midi(path)
-    if words == BRAINVISION:
-        return _brainvision(path)
-    if words == MATLAB_5:
-        return _syllables(path)
-    suffix = os.path.splitext(path)[1].lower()
+    words, suffix = describe(path), os.path.splitext(path)[1].lower()
+    readers = {EDF: _edf, BDF: _edf, MIDI: _midi, BRAINVISION: _brainvision, FIF: _mne, MATLAB_5: _syllables}
+    if words in readers or suffix == ".set":
+        return (_mne if suffix == ".set" else readers[words])(path)
     if suffix in (".hea", ".dat"):
         raise refusal(READER, path, "hold labels", "a WFDB recording", _WAVEFORM)
     if words == TEXT:
@@ -166,6 +161,13 @@ def _brainvision(path: str) -> Labels:
     found = marked(read_vhdr(os.path.splitext(path)[0] + ".vhdr" if path.lower().endswith(".vmrk") else path))
     start, stop = (np.array([each[k] for each in found], np.float64) for k in (0, 1))
     return Labels(start, stop, [text for *_, text in found])
+
+
+def _mne(path: str) -> Labels:
+    """Annotations of FIF and events of EEGLAB."""
+    notes, start_time = noted(path)
+    start, stop = (np.array([note[k] for note in notes], np.float64) for k in (0, 1))
+    return Labels(start, stop, [text for *_, text in notes], start_time)
 
 
 def _note(number: int) -> str:

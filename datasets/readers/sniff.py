@@ -25,6 +25,7 @@ MIDI = "MIDI (notes, no samples)"
 PARQUET = "a Parquet table"
 FEATHER = "a Feather table (Arrow)"
 BRAINVISION = "a BrainVision header"
+FIF = "a FIF recording"
 UNKNOWN = "binary data of an unknown kind"
 WAVES = {
     b"RIFF": "a RIFF/WAVE file",
@@ -61,6 +62,7 @@ _OTHER_SIGNATURES: tuple[Signature, ...] = (
     ("an XDF recording", ((0, b"XDF:"),)),
     (BRAINVISION, ((0, b"Brain Vision"),)),
     (BRAINVISION, ((0, b"BrainVision"),)),
+    (FIF, ((0, b"\0\0\0\x64\0\0\0\x1f\0\0\0\x14"),)),
     (PARQUET, ((0, b"PAR1"),)),
     (FEATHER, ((0, b"ARROW1"),)),
     ("a PDF document", ((0, b"%PDF"),)),

@@ -25,14 +25,23 @@ MOST_INDEXED = 2**22
 _ENGINES = ("netcdf4", "h5netcdf", "scipy", "zarr")
 _OWN, _TABLES = "manifold-", "manifold-csv"
 # Formats that do not tell which of their channels are signals: some rows are looked at.
-_SAMPLED = ("manifold-csv", "manifold-npy")
-# Options that every recording heeds after it was opened; readers of some formats heed them before.
+_SAMPLED = ("manifold-arrow", "manifold-csv", "manifold-mat", "manifold-npy")
+# Options that every recording heeds after it was opened; readers of tables heed them before.
 _LATER = (
-    *("growing", "variable", "drop_channels", "labels", "channels", "time_column", "time_unit", "missing", "any_order"),
+    "growing",
+    "variable",
+    "drop_channels",
+    "labels",
+    "channels",
+    "time_column",
+    "time_unit",
+    "missing",
+    "any_order",
 )
 _GO_WITH = {
     "channels_first": ".npy files, MATLAB files and CSV tables",
     "bin": "spike times (MATLAB cells, NWB, tables of unit and time)",
+    "rates": "files whose channels differ in rate (EDF, BDF, WFDB)",
 }
 
 
@@ -72,6 +81,7 @@ def open_lazily(
         dataset = _decoded(path, engine, own)
         sampled = engine in _SAMPLED or not engine.startswith(_OWN)
         dataset.encoding |= {"sampled": "read" if engine == _TABLES else "stored" if sampled else ""}
+        dataset.encoding["chosen"] = "channels" in _known(engine)  # the reader has left out what is not wanted
         if not dataset.data_vars and group is None:
             dataset.encoding["groups"] = _groups(path)
         # A table has been read whole: what becomes of its file no longer matters.
@@ -178,10 +188,15 @@ def guarded(path: Path, dataset: xr.Dataset, stored: Mapping[str, Stored], *, qu
     return dataset.assign(series).assign_coords(short).assign_coords(xr.Coordinates(lazy, indexes={}))
 
 
+def _known(engine: str) -> tuple[str, ...]:
+    """Options of a reader of this project."""
+    backend = xr.backends.list_engines()[engine] if engine.startswith(_OWN) else None
+    return tuple(backend.open_dataset_parameters or ()) if backend is not None else ()
+
+
 def _own_options(path: Path, engine: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Options that are for the reader; others are refused, but for the one that only a table heeds."""
-    backend = xr.backends.list_engines()[engine] if engine.startswith(_OWN) else None
-    known = (backend.open_dataset_parameters or ()) if backend is not None else ()
+    known = _known(engine)
     unknown = [name for name in options if name not in known and name not in _LATER]
     if unknown:
         goes = _GO_WITH.get(unknown[0], "CSV tables")

@@ -8,6 +8,8 @@ values that stand for nothing. What was done is in the attribute ``opened`` of t
 
 from __future__ import annotations
 
+import math
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
@@ -59,8 +61,10 @@ class OpenConfig:
     drop_channels: Names | None = setting(None, metavar="NAME,...")
     """Columns or channels to leave out."""
     labels: Names | None = setting(None, metavar="NAME,...|FILE")
-    """Columns or channels that are labels: kept beside the recording, never fed in. Or a file of labels, by which
-    results are scored; {stem} in it stands for the recording's name."""
+    """Columns or channels that are labels: kept beside the recording, never fed in; or a file of labels, which frames
+    are given and results scored by, where {stem} stands for the recording's name."""
+    label_column: str | None = None
+    """Column that holds the labels, for files of labels with several."""
     time_column: str | None = None
     """Column or variable that is the clock; found by its name by default."""
     time_unit: str | None = None
@@ -88,20 +92,21 @@ class OpenConfig:
     """Times that repeat are refused (the default); the first or last sample is kept, or all are spread evenly."""
     order: str | None = setting(None, choices=ORDERS)
     """Samples that are not in the order of time are refused (the default), or sorted."""
-    rates: str | None = setting(None, choices=RATES, option="--clock-rates")
-    """Clocks that run at no one rate are refused (the default), or have their mean rate."""
-    shortest_segment: int | float | str | None = setting(None, metavar="SAMPLES|DURATION")
-    """Segments between gaps that are shorter are left out."""
+    rates: str | None = setting(None, metavar="refuse|mean|hold|HZ", option="--clock-rates")
+    """Clocks that run at no one rate are refused (the default), or have their mean rate; of channels that differ in
+    rate, those of one are taken (HZ), or slower ones repeat their values (hold)."""
     bin: float | None = None
     """Seconds in which spike times are counted, for files that hold those."""
-    label_column: str | None = None
-    """Column that holds the labels, for files of labels with several."""
+    shortest_segment: int | float | str | None = setting(None, metavar="SAMPLES|DURATION")
+    """Segments between gaps that are shorter are left out."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, before anything is read."""
         for name in _LISTS:
             object.__setattr__(self, name, _names(name, getattr(self, name)))
         check_settings("open_recording", self)
+        if self.rates is not None:
+            object.__setattr__(self, "rates", _rates(self.rates))
         if self.gaps is not None and self.gaps not in GAPS and not _DURATION.fullmatch(str(self.gaps)):
             raise ValueError(
                 f"open_recording: gaps must be {', '.join(map(repr, GAPS))} or a duration with unit, such as 20ms; got "
@@ -111,7 +116,7 @@ class OpenConfig:
             raise ValueError("open_recording: gaps='ignore' numbers the samples, and needs sampling_rate=; got none.")
 
     def options(self) -> dict[str, Any]:
-        """Options of :func:`open_recording` that are given; labels in a file are carried to the frames later."""
+        """Options of :func:`open_recording` that are given; labels in a file are carried to the frames."""
         beside = ("label_column", "labels") if names_file(self.labels) else ("label_column",)
         return {name: value for name, value in asdict(self).items() if value is not None and name not in beside}
 
@@ -120,11 +125,25 @@ class OpenConfig:
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
+def _rates(value: float | str) -> str:
+    """What to do about several rates, as text."""
+    if value in (*RATES, "hold"):
+        return str(value)
+    try:
+        rate = float(value)
+    except ValueError:
+        rate = math.nan
+    if not (rate > 0 and math.isfinite(rate)):
+        listed = ", ".join(map(repr, (*RATES, "hold")))
+        raise ValueError(f"open_recording: rates must be {listed} or a number of Hz; got {value!r}.")
+    return f"{rate:.17g}"
+
+
 def _names(option: str, value: Any) -> tuple[str, ...] | None:
     """Names as a tuple, as options are compared and hashed."""
     if value is None:
         return None
-    if isinstance(value, str | int | float):
+    if isinstance(value, str | int | float | os.PathLike):
         return (str(value),)
     if not isinstance(value, Sequence) and not hasattr(value, "tolist"):
         raise TypeError(f"open_recording: {option} must be a name or a list of names; got {value!r}.")
@@ -132,4 +151,4 @@ def _names(option: str, value: Any) -> tuple[str, ...] | None:
 
 
 OPTIONS = tuple(each.name for each in fields(OpenConfig) if each.name != "label_column")
-"""Names of the options of :func:`open_recording`."""
+"""Names of all options of :func:`open_recording`."""

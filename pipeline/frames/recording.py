@@ -20,7 +20,8 @@ from ..files.ordinary import check_ordinary
 from ..graph.slabs import in_slabs
 from .clock import Clock, clock, start_time, told_rate
 from .columns import ALL, check_signals, chosen, is_real, label_name, rows_of_sample, with_names
-from .opening import OPTIONS, Names, OpenConfig
+from .label_place import names_file, only
+from .opening import OPTIONS, RATES, Names, OpenConfig
 from .policy import cut_at_gaps, in_order_of_time, noted
 from .regular import regular
 from .timing import along_time, in_seconds
@@ -38,6 +39,7 @@ def open_recording(
     decimal: str | None = None,
     thousands: str | None = None,
     growing: bool = False,
+    bin: float | None = None,
     group: str | None = None,
     time_dim: str | None = None,
     channels: Names | None = None,
@@ -56,9 +58,8 @@ def open_recording(
     gaps: str | None = None,
     duplicates: str | None = None,
     order: str | None = None,
-    rates: str | None = None,
+    rates: float | str | None = None,
     shortest_segment: int | float | str | None = None,
-    bin: float | None = None,
 ) -> xr.DataArray:
     r"""Open a recording lazily, whatever its format.
 
@@ -85,6 +86,8 @@ def open_recording(
         What groups the digits of numbers in a CSV table; None refuses numbers that look grouped.
     growing
         Whether the file is still written: the last row of a CSV table is then left out where its line has no end.
+    bin
+        Seconds in which spike times are counted, for files that hold those.
     group
         Group of a NetCDF file or a Zarr folder that holds the recording.
     time_dim
@@ -92,7 +95,8 @@ def open_recording(
     channels, drop_channels
         Names of the channels to take, in this order ('all' takes those that look like labels, too), and to leave out.
     labels
-        Names of the channels that are labels: they become coordinates along ``time``.
+        Names of the channels that are labels: they become coordinates along ``time``. Labels in a file of their own are
+        for :func:`open_labels`.
     time_column, time_unit, time_format
         Column or variable that is the clock; its unit, where it holds numbers; how date-times are written.
     timezone
@@ -107,11 +111,10 @@ def open_recording(
         recording once), a duration above which steps are gaps, or 'ignore' (samples are numbered).
     duplicates, order, rates
         What to do about times that repeat ('first', 'last', 'spread'), samples that are not in order ('sort'), and
-        clocks that run at no one rate ('mean'); they are refused by default.
+        clocks that run at no one rate ('mean'); they are refused by default. Channels of several rates are
+        refused, too, but for a number of Hz, which takes those of that rate, or 'hold', which repeats slow samples.
     shortest_segment
         Samples, or a duration: segments between gaps that are shorter are left out.
-    bin
-        Seconds in which spike times are counted, for files that hold those.
 
     Returns
     -------
@@ -144,12 +147,19 @@ def open_recording(
     config = OpenConfig(**{name: given[name] for name in OPTIONS})
     where = Path(path)
     check_ordinary(where)
+    if names_file(config.labels):
+        raise ValueError(
+            f"open_recording: labels must name channels of {path}; got the file {only(config.labels)}. Open it with "
+            "mo.open_labels, and give its labels to frames with mo.label_frames."
+        )
     options = _for_reader(config) | ({"growing": True} if growing else {})
     dataset, stored = open_lazily(where, engine, options, group)
     dataset = along_time(dataset, config, where)
     names = _picked(dataset, variable, where)
     dataset, names = _series_aside(dataset, names, config)
     used = guarded(where, dataset[names], stored, quiet=growing)
+    if dataset.encoding.get("chosen"):
+        config = replace(config, drop_channels=None)
     recording = _selected(used, names, config, where, sampled=dataset.encoding.get("sampled", ""))
     if recording.sizes["time"] == 0:
         raise ValueError(f"open_recording: {path} holds no samples.")
@@ -168,7 +178,9 @@ def _for_reader(config: OpenConfig) -> dict[str, Any]:
         *names, "units_row", "time_column", "time_unit", "drop_channels", "labels", "variable", "bin"
     )
     if config.channels not in (None, ALL):
-        options["channels"] = config.channels
+        options["channels"] = (*config.channels, *(name for name in config.labels or () if name not in config.channels))
+    if config.rates is not None and config.rates not in RATES:
+        options["rates"] = config.rates
     if words := [value for value in config.missing or () if not is_real(value)]:
         options["missing"] = words
     if (
@@ -290,7 +302,7 @@ def _as_time_channel(recording: xr.DataArray, path: Path) -> xr.DataArray:
 
 def _with_clock(recording: xr.DataArray, config: OpenConfig, path: Path) -> xr.DataArray:
     """Attach the lazy clock of a regular rate where the file has no time of its own, or its time is set aside."""
-    if config.rates is not None:
+    if config.rates in RATES:
         recording = recording.assign_attrs(rates=config.rates)
     if config.sampling_rate is not None and not (np.isfinite(config.sampling_rate) and config.sampling_rate > 0):
         raise ValueError(

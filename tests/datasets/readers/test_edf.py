@@ -290,3 +290,24 @@ def test_mutated_headers__give_values_or_one_sentence(data, tmp_path_factory):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fair(path)
+
+
+def test_open_recording__takes_the_options_of_the_reader(tmp_path):
+    edf = mixed()
+    path = edf.write(tmp_path / "a.edf")
+    assert mo.open_recording(path, rates=6).channel.values.tolist() == ["EEG", "EOG"]
+    assert mo.open_recording(path, rates="hold").sizes["channel"] == 3
+    assert mo.open_recording(path, drop_channels="Resp").channel.values.tolist() == ["EEG", "EOG"]
+    recording = mo.open_recording(path, channels="EOG", labels="EEG")
+    assert recording.channel.values.tolist() == ["EOG"]
+    np.testing.assert_allclose(recording["EEG"], physical(edf.signals[1][4].ravel(), -10, 10))
+    with pytest.raises(ValueError, match="have channels of 3"):
+        mo.open_recording(path, rates=3)
+
+
+def test_trigger_channel_of_bdf__can_be_kept_as_labels(tmp_path):
+    values = RNG.integers(-9, 9, (2, 3))
+    signals = [(name, "uV", -8, 8, values) for name in ("A1", "Status")]
+    recording = mo.open_recording(Edf(signals, width=3, limits=WIDE).write(tmp_path / "a.bdf"), labels="Status")
+    assert recording.channel.values.tolist() == ["A1"]
+    np.testing.assert_allclose(recording["Status"], physical(values.ravel(), -8, 8, WIDE))

@@ -339,3 +339,12 @@ def test_clock__a_period_that_is_told_decides_what_a_gap_is():
     two = xr.DataArray(np.zeros((2, 1)), dims=("time", "channel"), coords={"time": [0.0, 3.0]})
     assert clock(two).segments == [(0, 2)]
     assert clock(two, 1.0).segments == [(0, 1), (1, 2)]
+
+
+def test_single_samples_and_channels__are_read_alone(tmp_path):
+    values = np.arange(30.0).reshape(10, 3)
+    np.save(tmp_path / "a.npy", values)
+    recording = mo.open_recording(tmp_path / "a.npy", sampling_rate=1.0)
+    for key in (np.s_[0, 0], np.s_[5], np.s_[:, 1], np.s_[-1, 2], np.s_[[1, 4], 0], np.s_[2:9:3, 1]):
+        np.testing.assert_array_equal(recording[key].values, values[key])
+    np.testing.assert_array_equal(recording.isel(time=7, channel=[2, 0]).values, [23, 21])
