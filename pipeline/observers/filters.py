@@ -9,30 +9,51 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from manifold_observer.tasks.observers import dynamics, kalman, observer
-from manifold_observer.tasks.observers.kalman import Model, Steady
+from manifold_observer.tasks.observers.kalman import Model, Schedule, Steady
 from manifold_observer.tasks.observers.observer import Filter
 
 from ..frames.labels import frame_period
-from .calibrate import calibrate, given_rates
+from .calibrate import calibrate, check_rank, given_rates
 from .config import ObserverConfig
 from .rates import generator_rates
 
 Floats = NDArray[np.float64]
+Booleans = NDArray[np.bool_]
+# Share of its variance that a mode forgets in a frame at least, for an optimal filter: below it equations are singular.
+_LEAST_FORGOTTEN = 1e-7
 
 
 class Chosen(NamedTuple):
-    """A filter, the decay of its modes over a frame, and for optimal gains the model behind it."""
+    """A filter and the decay of its modes over a frame; for optimal gains the model and the deviations behind it.
+
+    ``schedule`` holds the gains of one that starts from its prior; ``untold`` (m,) are the modes whose deviation is not
+    known.
+    """
 
     filter: Filter
     decay: Floats
-    model: Model | None
-    steady: Steady | None
+    model: Model | None = None
+    steady: Steady | None = None
+    schedule: Schedule | None = None
+    untold: Booleans | None = None
 
     @property
     def contraction(self) -> float:
         """Factor by which a frame brings two states together at least, in the metric of the posterior."""
         metric = None if self.steady is None else self.steady.posterior
-        return observer.contraction_factor(self.filter.transition, metric)
+        factor = observer.contraction_factor(self.filter.transition, metric)
+        return factor if self.schedule is None else max(factor, self.schedule.contraction)
+
+    def varying(self) -> tuple[Model, Schedule]:
+        """The model and the gains of a filter that starts from its prior."""
+        if self.model is None or self.schedule is None:
+            raise AssertionError("a gain that varies, without a model")
+        return self.model, self.schedule
+
+    def told(self, variances: Floats) -> Floats:
+        """Deviations (k, m) from error variances, infinite for the modes of which nothing is known."""
+        untold = np.zeros(variances.shape[-1], bool) if self.untold is None else self.untold
+        return np.where(untold, np.inf, np.sqrt(variances))
 
 
 def choose_filter(
@@ -58,7 +79,7 @@ def choose_filter(
     Raises
     ------
     ValueError
-        Bad rates, or an Euler map that does not contract.
+        Bad rates, an Euler map that does not contract, or for optimal gains more modes than features can tell apart.
     """
     own = None if config.calibrated else _rates(embedding, frames, config)
     if own is None or config.gain == "kalman":
@@ -68,11 +89,32 @@ def choose_filter(
         poles = _contracting_poles(decay, config.gamma, config)
         inverse = np.linalg.pinv(embedding["lift"].values)
         gain = observer.steady_gain(config.gamma, config.gain)
-        return Chosen(observer.contracting(inverse, poles, gain), decay, None, None)
-    poles = _contracting_poles(decay, 0.0, config)
+        return Chosen(observer.contracting(inverse, poles, gain), decay)
+    check_rank("observe", embedding)
+    poles = _forgetting_poles(decay, config)
     model = _learnt(embedding, poles) if config.gain == "kalman" else _diffusion_maps_kalman(embedding, poles, decay)
     known = kalman.steady(model)
-    return Chosen(kalman.kalman(model, known), decay, model, known)
+    varying = kalman.schedule(model) if config.varies else None
+    return Chosen(kalman.kalman(model, known), decay, model, known, varying, _untold(embedding, config))
+
+
+def _untold(embedding: xr.Dataset, config: ObserverConfig) -> Booleans | None:
+    """Modes of which it is not known how much is noise."""
+    if config.gain != "kalman" or "signal_variance_error" not in embedding:
+        return None
+    return np.isinf(embedding["signal_variance_error"].values)
+
+
+def _forgetting_poles(decay: Floats, config: ObserverConfig) -> Floats:
+    """Poles of an optimal filter, refused where a mode never forgets: it would have no variance to start from."""
+    poles = _contracting_poles(decay, 0.0, config)
+    kept = np.flatnonzero(1 - np.square(poles) < _LEAST_FORGOTTEN)
+    if len(kept):
+        raise ValueError(
+            f"observe: the rates must be above 0 for gain={config.gain!r}; got {decay[kept[0]]:.3g} a frame for mode "
+            f"{kept[0] + 1}, which would not forget. Give numbers of 1e-6 or more as rates=, or take gain='unit'."
+        )
+    return poles
 
 
 def _calibrated(embedding: xr.Dataset, decay: Floats | None) -> xr.Dataset:

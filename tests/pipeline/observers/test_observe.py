@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import manifold_observer.pipeline as mo
 from reference import dense
 from strategies import chunkings, examples, share
-from toy import EMBEDDING, FILTERS, FRAMES, GAPPED, NAMES, RATES, SEGMENT, VALUES, M, N, P, as_frames, lazily
+from toy import CALM, EMBEDDING, FILTERS, FRAMES, GAPPED, NAMES, RATES, SEGMENT, VALUES, M, N, P, as_frames, lazily
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
@@ -180,12 +180,12 @@ def test_observe__dmk_is_the_kalman_filter_of_its_settings_in_all_features(segme
 
 
 def test_observe__kalman_takes_noise_from_the_frames_and_rates_that_are_given():
-    learnt = mo.calibrate(EMBEDDING, RATES)
-    expected = mo.observe(learnt, FRAMES, gain="kalman", rates=RATES)
-    xr.testing.assert_identical(mo.observe(EMBEDDING, FRAMES, gain="kalman", rates=RATES), expected)
-    other = mo.observe(learnt, FRAMES, gain="kalman", rates=0.5 * RATES)
-    assert other.attrs["rates"] == (0.5 * RATES).tolist()
-    xr.testing.assert_identical(mo.observe(EMBEDDING, FRAMES, gain="kalman", rates=0.5 * RATES), other)
+    learnt = mo.calibrate(EMBEDDING, CALM)
+    expected = mo.observe(learnt, FRAMES, gain="kalman", rates=CALM)
+    xr.testing.assert_identical(mo.observe(EMBEDDING, FRAMES, gain="kalman", rates=CALM), expected)
+    other = mo.observe(learnt, FRAMES, gain="kalman", rates=0.5 * CALM)
+    assert other.attrs["rates"] == (0.5 * CALM).tolist()
+    xr.testing.assert_identical(mo.observe(EMBEDDING, FRAMES, gain="kalman", rates=0.5 * CALM), other)
 
 
 @pytest.mark.parametrize("options", FILTERS, ids=NAMES)
