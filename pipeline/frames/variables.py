@@ -48,6 +48,9 @@ VARIABLES: dict[str, Variable] = {
     "signal_variance_error": Variable(("mode",), "f", "1", "standard error of the signal variance"),
     "feature_noise": Variable(("feature",), "f", "1", "variance of the feature that the modes do not explain"),
     "measurement_noise": Variable(("mode", "mode_1"), "f", "1", "covariance of the noise of the modes as measured"),
+    "measurement_noise_error": Variable(
+        ("mode",), "f", "1", "standard error of the diagonal of the noise of the modes"
+    ),
     "epsilon": Variable((), "f", "1", "scale of the kernel exp(-d / epsilon)"),
     "scale": Variable(("frame",), "f", "1", "local scale s, kernel exp(-d / sqrt(s_i s_j))"),
     "residual": Variable(("mode",), "f", "1", "norm of S v - mu v: certificate of the eigenpair"),

@@ -14,7 +14,7 @@ from ..frames.conditioning import conditioning_of
 from ..frames.labels import require, segment_of
 from ..frames.variables import annotate
 from ..graph.compute import Progress, silent
-from .fits import warn_fit
+from .fits import warn_bent, warn_fit, warn_given
 from .projections import projections
 
 Floats = NDArray[np.float64]
@@ -43,10 +43,12 @@ def calibrate(
     The embedding with ``calibrated_rate(mode)`` per frame and its standard error ``calibrated_rate_error(mode)``,
     infinite where the frames do not tell the rate; ``own_rate(mode)`` and ``own_rate_error(mode)``, fitted to every
     mode alone; ``signal_variance(mode)`` and ``signal_variance_error(mode)``, infinite where the mode does not decay at
-    its rate; ``feature_noise(feature)`` in squared feature units and ``measurement_noise(mode, mode_1)``. Attributes:
+    its rate; ``feature_noise(feature)`` in squared feature units, ``measurement_noise(mode, mode_1)`` and the
+    standard error of its diagonal ``measurement_noise_error(mode)``. Attributes:
     ``time_unit`` (times the step rates gives the calibrated ones), ``time_unit_error``, ``calibration_lag``, the
     longest lag looked at, in frames, ``calibration_sampling``, ``"good"`` or what is wrong in a word, and
-    ``goodness_of_fit``, the share of the autocovariance that one time unit explains, sampling errors aside (1: all).
+    ``goodness_of_fit``, the share of its autocovariance that one time unit explains, sampling errors aside (1: all), of
+    the mode where it explains least.
 
     Raises
     ------
@@ -86,24 +88,41 @@ def calibrate(
     check_rank("calibrate", embedding)
     known = None if rates is None else given_rates("calibrate", embedding, rates)
     inputs = _inputs(embedding, np.linalg.pinv(embedding["lift"].values), progress)
-    found = None if known is not None else dynamics.calibrate(inputs, segment_of(embedding), embedding["rate"].values)
-    decay = known if found is None else found.unit * embedding["rate"].values
-    signal, learnt = _noise(embedding, inputs, np.asarray(decay), progress)
-    attrs: dict[str, float | int | str] = {"calibration": "given"}
+    shape, segment = embedding["rate"].values if known is None else known, segment_of(embedding)
+    seen = dynamics.calibrate(inputs, segment, shape) if (shape > 0).any() else None
+    found = seen if known is None else None
+    decay = shape if found is None else found.unit * shape
+    signal, learnt = _noise(embedding, inputs, decay, None if found is None else found.error, progress)
+    if found is not None and found.sampling in ("sparse", "segments"):
+        signal = signal._replace(error=np.full(len(signal.error), np.inf))
+    rates_learnt, attrs = _rates(found)
+    learnt |= {**rates_learnt, "signal_variance_error": ("mode", signal.error)}
     if found is not None:
-        learnt |= {
-            "calibrated_rate_error": ("mode", found.error),
-            "own_rate": ("mode", found.own),
-            "own_rate_error": ("mode", found.own_error),
-        }
-        attrs |= {"calibration": "frames", "time_unit": found.unit, "time_unit_error": found.unit_error}
-        attrs |= {"calibration_lag": found.longest_lag, "calibration_sampling": found.sampling}
-        attrs["goodness_of_fit"] = found.goodness
-        if found.sampling in ("sparse", "segments"):
-            signal = signal._replace(error=np.full(len(signal.error), np.inf))
-    learnt["signal_variance_error"] = ("mode", signal.error)
-    warn_fit(found, np.asarray(decay), segment_of(embedding), signal)
+        warn_fit(found, decay, segment)
+    elif seen is not None:
+        warn_given(seen, shape)
+    if found is None or found.sampling not in ("sparse", "segments"):
+        warn_bent(signal)
     return annotate(embedding.assign(learnt).assign_attrs(attrs))
+
+
+def _rates(found: dynamics.Dynamics | None) -> tuple[dict[str, Any], dict[str, float | int | str]]:
+    """Variables and attributes of rates that were fitted, or given."""
+    if found is None:
+        return {}, {"calibration": "given"}
+    variables: dict[str, Any] = {
+        "calibrated_rate_error": ("mode", found.error),
+        "own_rate": ("mode", found.own),
+        "own_rate_error": ("mode", found.own_error),
+    }
+    return variables, {
+        "calibration": "frames",
+        "time_unit": found.unit,
+        "time_unit_error": found.unit_error,
+        "calibration_lag": found.longest_lag,
+        "calibration_sampling": found.sampling,
+        "goodness_of_fit": found.goodness,
+    }
 
 
 def _inputs(embedding: xr.Dataset, reading: Floats, progress: Progress) -> Floats:
@@ -114,7 +133,7 @@ def _inputs(embedding: xr.Dataset, reading: Floats, progress: Progress) -> Float
 
 
 def _noise(
-    embedding: xr.Dataset, inputs: Floats, decay: Floats, progress: Progress
+    embedding: xr.Dataset, inputs: Floats, decay: Floats, error: Floats | None, progress: Progress
 ) -> tuple[dynamics.Signal, dict[str, Any]]:
     """Signal and noise as the best reading of the features shows them, which noise decides itself."""
     lift, segment = embedding["lift"].values, segment_of(embedding)
@@ -122,11 +141,12 @@ def _noise(
     noise = dynamics.noise_variances(embedding["feature_variance"].values, lift, signal.variance)
     reading, _ = kalman.weighted_reading(lift, noise)
     readings = _inputs(embedding, reading, progress)
-    signal = dynamics.near_signal(readings, segment, decay)
+    signal = dynamics.near_signal(readings, segment, decay, error)
     learnt: dict[str, Any] = {
         "calibrated_rate": ("mode", decay),
         "signal_variance": ("mode", signal.variance),
         "feature_noise": ("feature", noise),
+        "measurement_noise_error": ("mode", signal.noise_error),
         "measurement_noise": (("mode", "mode_1"), dynamics.measurement_noise(readings, signal.variance)),
     }
     return signal, learnt
@@ -152,10 +172,18 @@ def check_rank(who: str, embedding: xr.Dataset) -> None:
     Traceback (most recent call last):
     ValueError: calibrate: the lift must have as many independent columns as modes; got rank 1 ...
     """
+    missing = rank_missing(embedding)
+    if missing:
+        raise ValueError(f"{who}: the lift must have as many independent columns as modes; got {missing}")
+
+
+def rank_missing(embedding: xr.Dataset) -> str:
+    """What features lack to tell modes apart, and the remedy; nothing where they can."""
     lift = embedding["lift"].values
     rank, n_modes = int(np.linalg.matrix_rank(lift)), lift.shape[1]
-    if rank < n_modes:
-        raise ValueError(
-            f"{who}: the lift must have as many independent columns as modes; got rank {rank} for {n_modes} modes of "
-            f"{lift.shape[0]} features, which cannot tell them apart. Embed with n_modes={rank}, or with more features."
-        )
+    if rank >= n_modes:
+        return ""
+    return (
+        f"rank {rank} for {n_modes} modes of {lift.shape[0]} features, which cannot tell them apart. Embed with "
+        f"n_modes={max(rank, 1)}, or with more features."
+    )

@@ -12,27 +12,59 @@ from ..graph.warn import warn
 
 Floats = NDArray[np.float64]
 _UNKNOWN = "Their errors are infinite."
+# Own rates this factor from given ones, and so many errors away, contradict them.
+_FACTOR = 1.5
+_SURE = 3
 
 
-def warn_fit(found: Dynamics | None, decay: Floats, segment: NDArray[np.int64], signal: Signal) -> None:
-    """Say where the frames do not show the dynamics, and which modes are concerned.
+def warn_fit(found: Dynamics, decay: Floats, segment: NDArray[np.int64]) -> None:
+    """Say where the frames do not show the dynamics.
 
     Parameters
     ----------
     found
-        The fit; None where rates were given.
+        The fit.
     decay
         Of every mode over one frame, shape (m,).
     segment
         Segment of every embedded frame.
+    """
+    sentence = _of_rates(found, decay, segment)
+    if sentence:
+        warn(f"calibrate: {sentence}")
+
+
+def warn_given(seen: Dynamics, decay: Floats) -> None:
+    """Say which modes contradict the rates that were given.
+
+    Parameters
+    ----------
+    seen
+        The fit of the given rates to the frames.
+    decay
+        The given rates, shape (m,).
+    """
+    known = np.isfinite(seen.own_error) & (seen.own > 0) & (decay > 0)
+    apart = np.zeros(len(decay))
+    apart[known] = np.abs(np.log(seen.own[known] / decay[known]))
+    wrong = known & (apart > np.maximum(_SURE * seen.own_error / np.maximum(seen.own, 1e-300), np.log(_FACTOR)))
+    if wrong.any() and seen.sampling in ("good", "shape"):
+        warn(
+            f"calibrate: the given rates {_numbers(decay[wrong])} of {modes(wrong)} contradict the frames, which show "
+            f"{_numbers(seen.own[wrong])}: state_std does not hold with them. Give other rates, or leave them out."
+        )
+
+
+def warn_bent(signal: Signal) -> None:
+    """Say which modes do not decay as they should, so that their noise is not known.
+
+    Parameters
+    ----------
     signal
         What is signal in every mode.
     """
-    sentence = "" if found is None else _of_rates(found, decay, segment)
-    if sentence:
-        warn(f"calibrate: {sentence}")
     bent = ~np.isfinite(signal.error)
-    if bent.any() and (found is None or found.sampling not in ("sparse", "segments")):
+    if bent.any():
         warn(
             f"calibrate: the first lags of {modes(bent)} do not decay at the rate taken: how much is noise is not "
             "known, and state_std is infinite there. Give other rates, such as own_rate of a calibrated embedding."
@@ -84,20 +116,20 @@ def _of_fit(found: Dynamics, decay: Floats, rates: str) -> str:
     """What is wrong with the fit of an exponential."""
     if found.sampling == "bent":
         return (
-            f"modes do not decay exponentially, one time unit explains {max(0.0, 100 * found.goodness):.0f} % of their "
-            f"autocovariances: they oscillate, or mix fast and slow motion. The errors of {rates} are infinite. "
+            f"modes do not decay exponentially, one time unit explains {max(0.0, 100 * found.goodness):.0f} % of the "
+            f"autocovariance of one: they oscillate, or mix fast and slow motion. The errors of {rates} are infinite. "
             "Take reading='coordinates', whose state may rotate."
         )
     if found.sampling == "shape":
         return (
             f"modes do not decay in the ratios of the spectrum, by themselves at {_numbers(found.own)} a frame and not "
-            f"at {_numbers(decay)}, so the errors of {rates} are large. Give rates=embedding.own_rate of the "
-            "calibrated embedding."
+            f"at {_numbers(decay)}: the errors of {rates} are large, and state_std may be too small. Give "
+            "rates=embedding.own_rate of the calibrated embedding."
         )
     if found.unit_error > 0.5 * found.unit:
         return (
             f"the time unit is known to {100 * found.unit_error / found.unit:.0f} % only: the state moved differently "
-            "in different stretches, or little of it was seen. Take a longer recording."
+            "in different stretches, or little of it was seen, and state_std may be too small. Take a longer recording."
         )
     return ""
 

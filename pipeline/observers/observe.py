@@ -237,7 +237,7 @@ def starts_before(
     embedding: xr.Dataset, frames: xr.DataArray, starts: NDArray[np.bool_], config: ObserverConfig
 ) -> Floats | None:
     """Coordinates to start segments from, for initial="paper"; None where the filter says."""
-    if config.initial == "steady":
+    if config.initial != "paper":
         return None
     psi = embedding["coordinate"]
     same = psi.sizes["frame"] == frames.sizes["frame"]

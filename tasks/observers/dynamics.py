@@ -14,7 +14,7 @@ import numpy as np
 
 from manifold_observer.tasks.arrays import Booleans, Floats, Integers
 from manifold_observer.tasks.observers import exponentials
-from manifold_observer.tasks.observers.exponentials import Autocovariance, Own, Shared, autocovariance
+from manifold_observer.tasks.observers.exponentials import Autocovariance, Goodness, Own, Shared, autocovariance
 
 # The lags reach as far as a typical mode takes to decay to this power of 1/e, in at most so many steps.
 _REACH = 2.5
@@ -44,13 +44,14 @@ _LEAST_SIGNAL = 1e-6
 
 
 class Signal(NamedTuple):
-    """Variance of the states (m,), above 0 and at most that of the inputs, and its standard error (m,).
+    """Variance of the states (m,), above 0 and at most that of the inputs, its standard error (m,), that of the noise.
 
     The error is infinite where the inputs do not decay as they should, so that no share of them is known to be signal.
     """
 
     variance: Floats
     error: Floats
+    noise_error: Floats
 
 
 class Dynamics(NamedTuple):
@@ -61,7 +62,8 @@ class Dynamics(NamedTuple):
     show; ``"short"`` where the recording spans fewer than ten correlation times of a typical mode; ``"bent"`` where
     no exponential follows the modes; ``"shape"`` where they decay by other ratios than the spectrum says.
     ``error`` (m,) is that of the rates, infinite in all of these but the last. ``own`` (m,) and ``own_error`` (m,) are
-    the decays of modes by themselves; ``goodness`` is the share of the autocovariance that one unit explains.
+    the decays of modes by themselves; ``goodness`` is the share of its autocovariance that one unit explains of
+    the mode where it explains least.
     """
 
     unit: float
@@ -139,7 +141,7 @@ class Found(NamedTuple):
 
     shared: Shared
     own: Own
-    fits: tuple[float, float]
+    fits: tuple[Goodness, Goodness]
     signal: Floats
     longest: int
 
@@ -148,7 +150,7 @@ def _judged(found: Found, rates: Floats, sampling: str) -> Dynamics:
     """The fit with all that speaks against it."""
     shared, own, fits = found.shared, found.own, found.fits
     apart, by_chance = exponentials.scatter(own)
-    if sampling == "good" and fits[0] < _LEAST_FIT:
+    if sampling == "good" and fits[0].whole < _LEAST_FIT:
         sampling = "bent"
     error = shared.error if sampling == "good" else float("inf")
     if sampling == "good" and not by_chance and apart > _MOST_APART:
@@ -159,11 +161,16 @@ def _judged(found: Found, rates: Floats, sampling: str) -> Dynamics:
         found.signal,
         found.longest,
         sampling,
-        _rate_errors(shared, error, own, apart) * rates,
+        _times(_rate_errors(shared, error, own, apart), rates),
         own.units * rates,
-        own.units * rates * own.errors,
-        fits[1],
+        _times(own.units * own.errors, rates),
+        fits[1].worst,
     )
+
+
+def _times(errors: Floats, rates: Floats) -> Floats:
+    """Errors of units as those of rates; of a rate of 0 nothing is known."""
+    return np.multiply(errors, rates, out=np.full(len(rates), np.inf), where=rates > 0)
 
 
 def _misfits(found: Autocovariance, decays: Floats) -> Floats:
@@ -191,7 +198,7 @@ def lags(longest: int) -> Integers:
     return np.unique(np.linspace(1, longest, min(longest, _MOST_LAGS)).round().astype(np.int64))
 
 
-def near_signal(inputs: Floats, segment: Integers, decay: Floats) -> Signal:
+def near_signal(inputs: Floats, segment: Integers, decay: Floats, decay_error: Floats | None = None) -> Signal:
     r"""How much of the variance is signal, as the first four lags tell it for known decay, by least squares.
 
     .. math:: \hat s = \textstyle\sum_k p_k r(k) / \sum_k p_k^2, \qquad p_k = e^{-k \tau \lambda}
@@ -206,11 +213,12 @@ def near_signal(inputs: Floats, segment: Integers, decay: Floats) -> Signal:
         Segment of every frame, shape (n,).
     decay
         Decay of each mode over one frame, shape (m,).
+    decay_error
+        Its standard error, shape (m,); none where it is known.
 
     Returns
     -------
-    Signal is at least its own standard error and leaves to the noise at least that of the noise: what is not known to
-    be 0 is not taken for 0.
+    Signal is above 0 and at most the variance at lag 0; where it is clipped, the errors say how wrong it may be.
 
     Examples
     --------
@@ -225,9 +233,13 @@ def near_signal(inputs: Floats, segment: Integers, decay: Floats) -> Signal:
     if len(filled) > 1:
         error, noise_error = _signal_errors(near, powers, filled)
         bent = (fitted - near.variance > _SURE * noise_error) | _bent(near, powers)
-    least = np.maximum(_LEAST_SIGNAL * near.variance, np.where(np.isfinite(error), error, 0.0))
-    most = np.maximum(near.variance - noise_error, least)
-    return Signal(np.minimum(np.clip(fitted, least, most), near.variance), np.where(bent, np.inf, error))
+    if decay_error is not None:
+        # A signal is told from lags 1 to 4: an error of the decay enters as often as a typical one of them is long.
+        far = np.sum(near.lags[:, None] * powers**2, axis=0) / np.maximum(np.sum(powers**2, axis=0), _NOTHING)
+        by_decay = np.abs(fitted) * far * np.minimum(decay_error, decay)
+        error, noise_error = np.hypot(error, by_decay), np.hypot(noise_error, by_decay)
+    variance = np.clip(fitted, _LEAST_SIGNAL * near.variance, near.variance)
+    return Signal(variance, np.where(bent, np.inf, error), noise_error)
 
 
 def _fitted(mean: Floats, powers: Floats) -> Floats:

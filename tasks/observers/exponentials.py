@@ -20,6 +20,8 @@ _STRETCHES = 10
 # A deviation from ten stretches is itself uncertain: Student's quantile for nine degrees of freedom, over the normal.
 _STUDENT = 2.262 / 1.960
 _GRID = 200
+# A mode is seen where its autocovariance is this many times its sampling error, in squares.
+_SEEN = 4
 
 
 class Autocovariance(NamedTuple):
@@ -184,8 +186,15 @@ def misfit(mean: Floats, found: Autocovariance, decays: Floats) -> Floats:
     return np.square(mean - size[:, None, :] * power).sum(axis=1) * _weight(found)
 
 
-def goodness(found: Autocovariance, misfits: Floats) -> float:
-    """Share of the autocovariance that a fit explains, sampling errors aside; 1 is as good as can be.
+class Goodness(NamedTuple):
+    """Share of the autocovariance that a fit explains, sampling errors aside, at most 1: of all modes, of the worst."""
+
+    whole: float
+    worst: float
+
+
+def goodness(found: Autocovariance, misfits: Floats) -> Goodness:
+    """How well a fit explains the autocovariance.
 
     Parameters
     ----------
@@ -196,15 +205,16 @@ def goodness(found: Autocovariance, misfits: Floats) -> float:
 
     Returns
     -------
-    At most 1.
+    Shares. Modes of which most is sampling error are not looked at for the worst.
     """
     weight, filled = _weight(found), found.filled()
-    whole = float((np.square(found.mean()) * weight).sum())
-    if len(filled) < 2 or whole <= 0:
-        return 1.0
-    sampled = np.square(jackknife(np.array([found.mean(row) for row in filled]))) * weight
-    beyond = max(0.0, float(misfits.sum()) - float(sampled.sum()))
-    return 1.0 - beyond / whole
+    squares = np.square(found.mean()).sum(axis=0) * weight
+    if len(filled) < 2 or not squares.any():
+        return Goodness(1.0, 1.0)
+    sampled = np.square(jackknife(np.array([found.mean(row) for row in filled]))).sum(axis=0) * weight
+    beyond, seen = np.maximum(misfits - sampled, 0.0), squares > _SEEN * sampled
+    whole = 1.0 - max(0.0, float(misfits.sum() - sampled.sum())) / float(squares.sum())
+    return Goodness(whole, 1.0 - float(np.max(beyond[seen] / squares[seen], initial=0.0)))
 
 
 def jackknife(values: Floats) -> Floats:
