@@ -17,6 +17,11 @@ STEADY = [{"gain": "kalman", "rates": CALM, "initial": "steady"}, {"gain": "dmk"
 VARYING = [{"gain": "kalman", "rates": CALM}, {"gain": "dmk", "initial": "prior"}]
 
 
+def known(options):
+    """The toy with its noise, as if that were known without error: bands are those of the model alone."""
+    return EMBEDDING if options["gain"] == "dmk" else mo.calibrate(EMBEDDING, CALM).drop_vars("measurement_noise_error")
+
+
 def steady(result):
     """Covariances before and after a frame, from the settings that a result tells."""
     poles = np.exp(-np.array(result.attrs["rates"]))
@@ -30,11 +35,11 @@ def steady(result):
 @pytest.mark.parametrize("options", STEADY, ids=["kalman", "dmk"])
 @pytest.mark.parametrize("frames", [FRAMES, GAPPED], ids=["one segment", "three segments"])
 def test_smooth__is_the_backward_pass_over_the_filtered_states(options, frames):
-    filtered = mo.observe(EMBEDDING, frames, **options)
+    filtered = mo.observe(known(options), frames, **options)
     poles, posterior, predicted = steady(filtered)
     segment = frames["segment"].values
     expected, variances = dense.smoother(filtered["state"].values, segment, poles, posterior, predicted)
-    result = mo.smooth(EMBEDDING, frames, **options)
+    result = mo.smooth(known(options), frames, **options)
     np.testing.assert_allclose(result["state"], expected, atol=1e-7)
     np.testing.assert_allclose(result["state_std"], np.sqrt(variances), atol=1e-7)
     ends = np.append(np.diff(segment) != 0, True)
@@ -67,7 +72,7 @@ def test_observe_and_smooth__are_the_textbook_s_filter_and_smoother_from_the_pri
         noise = learnt["measurement_noise"].values
     inputs, segment = (frames.values - mean) @ reading.T, frames["segment"].values
     expected = dense.from_prior(inputs, segment, poles, process, noise)
-    filtered, smoothed = mo.observe(EMBEDDING, frames, **options), mo.smooth(EMBEDDING, frames, **options)
+    filtered, smoothed = (way(known(options), frames, **options) for way in (mo.observe, mo.smooth))
     for result, (states, variances) in zip((filtered, smoothed), expected, strict=True):
         np.testing.assert_allclose(result["state"], states, atol=1e-9)
         np.testing.assert_allclose(result["state_std"], np.sqrt(variances), atol=1e-9)
@@ -107,3 +112,11 @@ def test_smoothed_variances__end_where_they_have_settled():
     _, posterior, predicted = steady(mo.observe(EMBEDDING, FRAMES, gain="dmk"))
     known = kalman.Steady(np.eye(2), predicted, posterior, np.zeros((2, 2)))
     assert len(kalman.smoothed_variances(known)) <= 3
+
+
+def test_state_std__is_wider_than_the_model_s_where_signal_and_noise_are_estimates():
+    options = VARYING[0]
+    for way in (mo.observe, mo.smooth):
+        model, told = (way(one, FRAMES, **options) for one in (known(options), mo.calibrate(EMBEDDING, CALM)))
+        xr.testing.assert_equal(model["state"], told["state"])
+        assert (told["state_std"] > 1.001 * model["state_std"]).all()
