@@ -23,15 +23,12 @@ from ..frames.segments import restarts
 from ..frames.variables import annotate
 from ..graph.compute import task
 from ..graph.slabs import chunks_of
-from .carries import carry_attrs, joined, seam
+from .carries import SINCE, ages_of, carry_attrs, joined, seam
 from .config import ObserverConfig
 from .coordinates import observe_coordinates, reads_coordinates
 from .filters import Chosen, choose_filter
 
 Floats = NDArray[np.float64]
-SINCE = "frames_since_start"
-"""Attribute of a carry: how many frames of the segment are behind it."""
-_LONG_AGO = 2**62
 
 
 class Scanned(NamedTuple):
@@ -200,22 +197,6 @@ def scan(
         result["state_std"] = (("frame", "mode"), _deviations(chosen, chosen.steady, ages, states))
     annotate(result)
     return result if frames.chunks else result.compute()
-
-
-def ages_of(starts: NDArray[np.bool_], carry: xr.DataArray | None = None) -> NDArray[np.int64]:
-    """Frames before each frame in its segment, those of earlier calls included.
-
-    A carry that does not say how many (of a steady gain, or of an earlier version) counts as from long ago.
-
-    Examples
-    --------
-    >>> ages_of(np.array([False, False, True]), xr.DataArray([0.0], dims="mode", attrs={"frames_since_start": 7}))
-    array([7, 8, 0])
-    """
-    before = _LONG_AGO if carry is None else int(carry.attrs.get(SINCE, _LONG_AGO))
-    numbers = np.arange(len(starts))
-    firsts = np.maximum.accumulate(np.where(starts, numbers, -before))
-    return numbers - firsts
 
 
 def _deviations(chosen: Chosen, steady: Steady, ages: NDArray[np.int64], like: da.Array) -> da.Array:
