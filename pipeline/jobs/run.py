@@ -22,6 +22,7 @@ from ..frames.units import alike, units_of
 from ..graph.sight import check_files
 from ..observers.bank import learn_bank
 from ..observers.calibrate import calibrate
+from ..observers.certainty import learn_certainty
 from ..observers.coordinates import reads_coordinates
 from ..observers.observe import observe
 from ..observers.smooth import smooth
@@ -203,7 +204,7 @@ def analyse(
         if config.calibrated:
             embedding = calibrate(embedding, progress=stages.report)
         if config.observer.resolved(coordinates=reads_coordinates(embedding)).reading == "coordinates":
-            embedding = learn_bank(embedding)
+            embedding = learn_certainty(learn_bank(embedding), new=True)
         # The frames stand beside the embedding already: it says where, and does not hold them twice.
         light = embedding.drop_vars(["reference", "reference_covariance"], errors="ignore")
         embedding = write_group(folder, "embedding", light.assign_attrs(reference="../frames"))

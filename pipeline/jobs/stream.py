@@ -283,7 +283,9 @@ def _write(folder: Path, learnt: Learnt, carry: xr.DataArray, frames: xr.DataArr
     starts = restarts(segment_of(stored))
     starts[0] = at.windows
     # New frames have no coordinates to start from, as initial="paper" would; the carry needs none.
-    config = replace(config, initial="steady").resolved(coordinates=False)
+    config = replace(config, initial="steady" if config.initial == "paper" else config.initial).resolved(
+        coordinates=False
+    )
     with stages("observe"):
         write_group(folder, "state", scan(learnt.embedding, stored, config, starts, carry))
         stages.report("observer", 1, 1)

@@ -863,7 +863,7 @@ def test_ending__processes_started_unheard_do_not_hear_an_interrupt():
 
 @pytest.mark.parametrize("gain", ["kalman", "dmk"])
 def test_continue__optimal_gains_go_on_to_the_bit_with_their_deviations(tmp_path, gain):
-    rates = {"rates": np.array([0.2, 0.3])} if gain == "kalman" else {}
+    rates = {"rates": np.array([0.05, 0.1])} if gain == "kalman" else {}
     result = learn(tmp_path, "identity", gain=gain, **rates)
     pieces = [write_npy(tmp_path, name, part) for name, part in (("b", ALL[LEARNT:-31]), ("c", ALL[-31:]))]
     for end in (1, 2):
