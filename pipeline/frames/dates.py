@@ -46,9 +46,37 @@ def in_dates(labelled: Labelled) -> Labelled:
     '2020-03-09T12:01:00.000000000'
     """
     time = labelled["time"]
+    if "start_time" not in time.attrs:
+        return labelled
     attrs = {name: value for name, value in time.attrs.items() if name not in ("units", "start_time")}
     dates = to_dates(time.values, str(time.attrs["start_time"]))
     return labelled.assign_coords(time=(time.dims, dates, attrs))
+
+
+def as_calendar(stored: xr.Dataset) -> xr.Dataset:
+    """The same numbers, with the unit that the CF conventions have for seconds from a date-time, where that is known.
+
+    Examples
+    --------
+    >>> dated = {"time": ("frame", [0.0, 60.0], {"units": "s", "start_time": "2020-03-09T12:00"})}
+    >>> as_calendar(xr.Dataset(coords=dated)).time.attrs["units"]
+    'seconds since 2020-03-09T12:00'
+    """
+    if "time" not in stored.coords or is_dated(stored) or "start_time" not in stored["time"].attrs:
+        return stored
+    time = stored["time"].variable
+    since = f"seconds since {time.attrs['start_time']}"
+    attrs = {**time.attrs, "units": since, "calendar": "proleptic_gregorian"}
+    return stored.assign_coords(time=xr.Variable(time.dims, time.data, attrs, time.encoding))
+
+
+def from_calendar(stored: xr.Dataset) -> xr.Dataset:
+    """What :func:`as_calendar` was given."""
+    if "time" not in stored.coords or not str(stored["time"].attrs.get("units", "")).startswith("seconds since "):
+        return stored
+    time = stored["time"].variable
+    attrs = {name: value for name, value in time.attrs.items() if name != "calendar"} | {"units": "s"}
+    return stored.assign_coords(time=xr.Variable(time.dims, time.data, attrs, time.encoding))
 
 
 def to_dates(seconds: NDArray[np.float64], start: str) -> NDArray[np.datetime64]:

@@ -21,7 +21,7 @@ from ..frames.segments import frame_runs
 from ..frames.units import UNKNOWN, in_units
 from .config import RunConfig
 from .manifest import check_whole
-from .run import read_embedding
+from .run import embedding_in_seconds
 from .store import open_group
 from .timeline import Lay, Place, Stretch, checked_clock, gaps_of, joined, segments_from, times_of, without_holes
 
@@ -109,7 +109,7 @@ def learnt_from(result: Path, *, clip: bool = False) -> Learnt:
         raise ValueError(
             f"continue: clip only applies to histogram features; got {config.features.name}. Leave it out."
         )
-    embedding, labels = read_embedding(result), open_group(result, "frames")["frames"]
+    embedding, labels = embedding_in_seconds(result), open_group(result, "frames")["frames"]
     small = [
         name for name in embedding.data_vars if name in _SMALL or embedding[name].dims != embedding["reference"].dims
     ]

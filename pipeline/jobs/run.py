@@ -13,6 +13,7 @@ import xarray as xr
 
 from ..embedding.embed import embed
 from ..embedding.plan import Plan, plan
+from ..frames.dates import in_dates
 from ..frames.features import FEATURES, shared_edges
 from ..frames.join import concat
 from ..frames.label_files import label_frames, labels_of
@@ -248,7 +249,13 @@ def open_result(out: Path) -> xr.DataTree:
     """
     attrs = check_whole("open_result", out)
     groups = sorted(path.parent.name for path in out.glob("*/zarr.json"))
-    return xr.DataTree.from_dict({"/": xr.Dataset(attrs=attrs), **{name: open_group(out, name) for name in groups}})
+    opened = {name: _dated(open_group(out, name)) for name in groups}
+    return xr.DataTree.from_dict({"/": xr.Dataset(attrs=attrs), **opened})
+
+
+def _dated(group: xr.Dataset) -> xr.Dataset:
+    """A group with date-times where they are known, as xarray opens it."""
+    return in_dates(group) if "time" in group.coords else group
 
 
 def read_embedding(out: str | os.PathLike[str]) -> xr.Dataset:
@@ -279,7 +286,11 @@ def read_embedding(out: str | os.PathLike[str]) -> xr.Dataset:
     >>> read_embedding(folder / "walk.zarr").reference.sizes
     Frozen({'frame': 300, 'feature': 3})
     """
-    out = Path(out)
+    return _dated(embedding_in_seconds(Path(out)))
+
+
+def embedding_in_seconds(out: Path) -> xr.Dataset:
+    """The embedding of a stored result as :func:`read_embedding` gives it, with time in seconds whatever its clock."""
     check_whole("read_embedding", out, ["embedding", "frames"])
     return _with_reference(open_group(out, "embedding"), open_group(out, "frames")["frames"])
 
