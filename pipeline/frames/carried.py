@@ -76,4 +76,5 @@ def _majority(values: NDArray[Any], firsts: NDArray[np.int64], length: int) -> N
         counts = np.concatenate([[0], np.cumsum(codes == code)])
         own = counts[firsts + length] - counts[firsts]
         best[own > most], most = code, np.maximum(own, most)
-    return np.asarray(known[best])
+    # Zarr has no lasting form for words of fixed length.
+    return np.asarray(known[best].astype(object) if known.dtype.kind == "U" else known[best])
