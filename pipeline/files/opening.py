@@ -73,7 +73,8 @@ def open_lazily(
     except Warning:
         raise
     except Exception as error:
-        if engine != "zarr" and os.path.abspath(path) in str(error) and isinstance(error, OSError | ValueError):
+        own_words = os.path.abspath(path) in str(error) or str(error).startswith(f"{engine.removeprefix(_OWN)}: ")
+        if engine != "zarr" and own_words and isinstance(error, OSError | ValueError):
             raise  # a reader of this project has said it already
         raise ValueError(_why_not(path, engine, error)) from None
 
