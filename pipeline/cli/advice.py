@@ -9,6 +9,9 @@ import click
 
 _BARE = re.compile(r"[\w./:+-]+(?:,[\w./:+-]+)*")
 _VALUE = r"'[^']*'|\"[^\"]*\"|\[[^\]]*\]|-?\d[\w.+-]*(?<![.])|True|False|None|"
+_OF_OPENING = re.compile(r"(?:open_recording|recording|csv|npy|audio)\b")
+# What heads the options of opening in the help.
+_OPENING = "How recordings are opened"
 _IN_PYTHON = re.compile(
     r" ?\(open_recording\)|, or use recording\.\w+\([^)]*\)(?: and recording\.\w+\([^)]*\))*"
     r"|, or leave the segment out with frames\.\w+\([^)]*\)"
@@ -31,31 +34,36 @@ def in_options(text: str, command: click.Command | None) -> str:
     >>> in_options("Give time_unit='ms', or labels=['a', 'b c'].", run)
     "Give --time-unit ms, or --labels 'a,b c'."
     """
-    known = {} if command is None else _spellings(command, text.partition(":")[0])
+    who = _OPENING if _OF_OPENING.match(text) else text.partition(":")[0]
+    known = {} if command is None else _spellings(command, who)
     names = "|".join(sorted(known, key=len, reverse=True))
     if not names:
         return text
     pattern = re.compile(rf"(?<![\w.-])({names})=({_VALUE})(?![\w(])")
-    spelt = pattern.sub(lambda found: _option(known[found[1]], found[2]), text)
-    return _IN_PYTHON.sub("", spelt) if spelt != text else spelt
+    # What stands before is the constraint.
+    must, got, advice = text.rpartition("; got ")
+    spelt = pattern.sub(lambda found: _option(known[found[1]], found[2]), advice)
+    return must + got + (_IN_PYTHON.sub("", spelt) if spelt != advice else spelt)
 
 
 def _spellings(command: click.Command, who: str) -> dict[str, tuple[str, str | None]]:
     """Options of a command by the keywords of Python: how each is spelt, and how where it is False.
 
-    Where several functions have a keyword, its option is that of the function ``who`` speaks.
+    Some keywords are those of several stages: ``rates`` is one of opening, and one of the observer. ``who`` says what
+    an error is about: a section of the options, or the name of a function.
     """
     known: dict[str, tuple[str, str | None]] = {}
-    named = [option for option in command.params if isinstance(option, click.Option) and option.expose_value]
-    # The last of a name counts: first options that are spelt otherwise, then those of the name, then the speaker's.
-    for option in sorted(named, key=lambda one: (one.opts[0].startswith(f"--{who}-"), one.name == _keyword(one))):
-        known[_keyword(option)] = option.opts[0], (option.secondary_opts[0] if option.secondary_opts else None)
+    options = [option for option in command.params if isinstance(option, click.Option) and option.expose_value]
+    for option in sorted(options, key=lambda option: _rank(option, who)):
+        spelt = option.opts[0], (option.secondary_opts[0] if option.secondary_opts else None)
+        known.setdefault(getattr(option, "keyword", str(option.name)), spelt)
     return known
 
 
-def _keyword(option: click.Option) -> str:
-    """Name of an option in Python."""
-    return str(getattr(option, "keyword", option.name))
+def _rank(option: click.Option, who: str) -> tuple[bool, bool]:
+    """Which of two options of one keyword an error means: that of who speaks, else the one that is spelt like it."""
+    own = getattr(option, "section", "") == who or option.opts[0].startswith(f"--{who}-")
+    return not own, getattr(option, "keyword", option.name) != option.name
 
 
 def _option(spelt: tuple[str, str | None], text: str) -> str:

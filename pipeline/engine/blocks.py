@@ -195,8 +195,8 @@ def _moments(
     except moments.NotFiniteError as error:
         raise ValueError(
             f"embed: frames must be finite; frame {first + error.index} is the first of {error.count} between "
-            f"{first} and {first + len(frames) - 1} with NaN or infinity. Cut the stretch out of the recording, "
-            "or leave the frames out with frames.dropna('frame') and a new segment after each hole."
+            f"{first} and {first + len(frames) - 1} with NaN or infinity. Open the recording with gaps='nan' "
+            "to leave such samples out, or use frames.dropna('frame') and a new segment after each hole."
         ) from None
 
 

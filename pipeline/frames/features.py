@@ -308,7 +308,9 @@ def shared_edges(recordings: Sequence[xr.DataArray], bins: int | None = None) ->
     found = da.compute([x.min() for x in data], [x.max() for x in data])
     low, high = float(min(found[0])), float(max(found[1]))
     if not (np.isfinite(low) and np.isfinite(high)):
-        raise ValueError("histogram: the recording holds NaN or infinity. Cut it out, or give edges=.")
+        raise ValueError(
+            "histogram: the recording holds NaN or infinity. Open it with gaps='nan' to leave such samples out."
+        )
     if bins is not None:
         return np.linspace(low, high if high > low else low + 1, bins + 1)
     first = min(low, 0.0) if high < _MAX_COUNT_BINS else low

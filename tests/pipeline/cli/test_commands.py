@@ -224,7 +224,7 @@ BAD = {
     "missing": ("a.npy", lambda path: None, IDENTITY, "does not exist"),
     "gamma": ("a.npy", walk, (*IDENTITY, "--gamma", 1), "gamma must lie in [0, 1)"),
     "too many modes": ("a.npy", walk, ("--features", "identity", "--n-modes", 79), "n_modes must be at most 78"),
-    "window": ("a.npy", walk, (*IDENTITY, "--preset", "paper", "--window", 81), "at least --window 81 frames; got 80"),
+    "window": ("a.npy", walk, (*IDENTITY, "--preset", "paper", "--window", 81), "at least window=81 frames; got 80"),
     "no frame length": ("a.npy", walk, (), "stft features need a frame length"),
     "frame too long": ("a.npy", walk, ("--frame", 81), "got 81 samples where the longest holds 80"),
     "frame without unit": ("a.npy", walk, ("--frame", "5 metres"), "duration with unit"),
