@@ -24,6 +24,7 @@ Integers = NDArray[np.int64]
 _LEARNT, _READ_AGAIN, _RUNS = 8192, 1024, 4
 # References that those are compared with at most.
 _REFERENCES = 4096
+_UNTOLD = "infinite: too few embedded frames follow another one to tell noise from what persists"
 # Reading frames as new ones makes errors larger by no more than this, or the sample is too small to tell.
 _MOST_WORSE = 4.0
 
@@ -62,8 +63,10 @@ def learn_certainty(embedding: xr.Dataset, *, new: bool) -> xr.Dataset:
     return embedding
 
 
-def state_deviations(embedding: xr.Dataset, ages: Integers, doubted: tuple[Booleans, Booleans], like: da.Array) -> Any:
-    """Deviation of every state, lazily.
+def state_deviations(
+    embedding: xr.Dataset, ages: Integers, doubted: tuple[Booleans, Booleans], like: da.Array
+) -> xr.Variable:
+    """Deviation of every state, lazily, dims ``(frame, mode)``.
 
     Parameters
     ----------
@@ -87,7 +90,9 @@ def state_deviations(embedding: xr.Dataset, ages: Integers, doubted: tuple[Boole
     new, far = doubted
     rows = np.where(far, len(table) - 1, rows + np.where(new, len(known), 0))
     numbers = da.from_array(rows, chunks=(like.chunks[0],))
-    return numbers.map_blocks(_take, table, new_axis=1, chunks=like.chunks, dtype=np.float64, meta=np.empty((0, 0)))
+    values = numbers.map_blocks(_take, table, new_axis=1, chunks=like.chunks, dtype=np.float64, meta=np.empty((0, 0)))
+    told = bool(np.isfinite(known).any())
+    return xr.Variable(("frame", "mode"), values, {} if told else {"comment": _UNTOLD})
 
 
 def _take(rows: Integers, table: Floats) -> Floats:

@@ -135,6 +135,7 @@ def test_state_std__of_a_recording_too_short_to_tell_is_infinite(recording):
     few = recording[:40]
     result = mo.observe(mo.embed(few, n_modes=2), few)
     assert np.isinf(result["state_std"]).all()
+    assert "too few embedded frames" in result["state_std"].attrs["comment"]
     assert np.isfinite(result["state"]).all()
 
 
