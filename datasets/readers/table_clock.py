@@ -83,6 +83,9 @@ def table_clock(path: str, layout: Layout, options: TableOptions, column: int) -
     if options.split_clock is not None:
         cell = f"{cell.strip()} {cells[options.split_clock].strip()}"
     unit = _told_unit(layout, options, column) or "s"
+    if options.time_unit is not None and looks_like_date(cell):
+        must = f"hold numbers in its clock column {label!r} to have a unit"
+        raise refusal(READER, path, must, f"the date-time {cell!r}", "Leave time_unit= out")
     written = options.time_format
     if written is None and layout.top.time_format and not looks_like_date(cell):
         written = layout.top.time_format if "." in cell else layout.top.time_format.removesuffix(".%f")
