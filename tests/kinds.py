@@ -572,6 +572,57 @@ LABELS = [
 
 SERIAL = [
     Row(
+        "seconds since 1970",
+        "256 Hz in microseconds",
+        timed("timestamp", [f"{1.6e9 + k / 256:.6f}" for k in SAMPLES]),
+        {"rate": 256, "segments": [(0, N)]},
+    ),
+    Row(
+        "seconds since 1970",
+        "in ms",
+        timed("timestamp", 1_600_000_000_000 + SAMPLES * 4),
+        {"rate": 250, "segments": [(0, N)]},
+        {"time_unit": "ms"},
+    ),
+    Row(
+        "seconds since 1970",
+        "in us",
+        timed("timestamp_us", 1_600_000_000_000_000 + SAMPLES * 4000),
+        {"rate": 250, "segments": [(0, N)]},
+    ),
+    Row(
+        "time of day",
+        "past midnight",
+        timed("time", dated(SAMPLES * 600, "%H:%M:%S")),
+        {"rate": 1 / 600, "segments": [(0, N)], "start": None},
+        {"time_format": "%H:%M:%S"},
+    ),
+    Row(
+        "time of day",
+        "minutes and seconds",
+        timed("time", [f"{k // 60:02d}:{k % 60:02d}" for k in SAMPLES]),
+        {"sentence": "time_format='%H:%M' or time_format='%M:%S'"},
+    ),
+    Row(
+        "dates",
+        "two digits of a year",
+        timed("date", dated(SAMPLES * 60, "%d.%m.%y %H:%M")),
+        {"sentence": "time_format='%d.%m.%y %H:%M'"},
+    ),
+    Row(
+        "dates",
+        "AM and PM",
+        timed("date", dated(SAMPLES * 60, "%m/%d/%Y %I:%M:%S %p")),
+        {"rate": 1 / 60},
+        {"time_format": "%m/%d/%Y %I:%M:%S %p"},
+    ),
+    Row(
+        "unit below the label",
+        "of an accelerometer",
+        text(["t", "a", "b"], SAMPLES * 20, *NOISE.T[:2], below="ms,m/(s^2),m/(s^2)\n"),
+        {"rate": 50, "units": "m/(s^2)"},
+    ),
+    Row(
         "dates as numbers",
         "days of a spreadsheet",
         timed("Date", exact(44_000 + SAMPLES / 1440)),

@@ -18,7 +18,7 @@ from manifold_observer.tasks.frames.ticks import GAP_PERIODS
 from ..files.opening import guarded, open_lazily
 from ..files.ordinary import check_ordinary
 from ..graph.slabs import chunk_bytes, in_slabs
-from .clock import Clock, clock, start_time, told_rate
+from .clock import SAME_RATE, Clock, clock, start_time, told_rate
 from .columns import ALL, check_signals, chosen, is_real, label_name, rows_of_sample, with_names
 from .opening import OPTIONS, Names, OpenConfig
 from .policy import cut_at_gaps, in_order_of_time, noted
@@ -314,7 +314,7 @@ def _checked_rate(recording: xr.DataArray, rate: float | None, path: Path) -> xr
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a rate in its attributes
         found = clock(recording.assign_attrs(sampling_rate=rate)).sampling_rate
-    if found != rate:
+    if abs(found / rate - 1) > SAME_RATE:
         raise ValueError(
             f"open_recording: sampling_rate must fit the clock of the file; got {rate:g} Hz, but {path} runs at "
             f"{found:g} Hz. Leave it out, give time_unit= if the clock is in another unit, or gaps='ignore' to number "
