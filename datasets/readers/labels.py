@@ -38,7 +38,7 @@ class LabelsBackend(BackendEntrypoint):
     """
 
     description = "Open labels beside recordings: tables, Audacity, EDF+, WFDB, MIDI"
-    open_dataset_parameters = ("filename_or_obj", "drop_variables", "column", "recording", "sampling_rate")
+    open_dataset_parameters = ("filename_or_obj", "drop_variables", "label_column", "recording", "sampling_rate")
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
         """Claim nothing: most such files may be recordings."""
@@ -49,7 +49,7 @@ class LabelsBackend(BackendEntrypoint):
         filename_or_obj: Any,
         *,
         drop_variables: str | Iterable[str] | None = None,
-        column: str | None = None,
+        label_column: str | None = None,
         recording: str | None = None,
         sampling_rate: float | None = None,
     ) -> xr.Dataset:
@@ -61,7 +61,7 @@ class LabelsBackend(BackendEntrypoint):
             Path of the file.
         drop_variables
             Names to leave out.
-        column
+        label_column
             Column of a table that holds the labels, where there are several.
         recording
             Name of the recording, where a table has labels of several.
@@ -73,7 +73,7 @@ class LabelsBackend(BackendEntrypoint):
         Dataset with the variable ``label`` along ``time``, when each starts, with ``stop`` beside it; both in s.
         """
         path = local_file(READER, filename_or_obj)
-        labels = _read(path, column, recording, sampling_rate)
+        labels = _read(path, label_column, recording, sampling_rate)
         if not len(labels.start):
             raise refusal(READER, path, "hold labels", "none", "Name the file that does")
         note = {"units": "s", "long_name": "start of the label"}

@@ -92,12 +92,12 @@ def test_several_columns_of_labels__are_asked_about(tmp_path):
     rows = [(0, 1, "E5", "flute"), (1, 2, "F5", "harmonica")]
     path = table(tmp_path / "a.csv", ("onset", "offset", "pitch", "instrument"), rows)
     with pytest.raises(
-        ValueError, match=r"have one column of labels; got pitch, instrument\. Choose it with column='pitch'"
+        ValueError, match=r"have one column of labels; got pitch, instrument\. Choose it with label_column='pitch'"
     ):
         mo.open_labels(path)
-    assert mo.open_labels(path, column="instrument").label.values.tolist() == ["flute", "harmonica"]
+    assert mo.open_labels(path, label_column="instrument").label.values.tolist() == ["flute", "harmonica"]
     with pytest.raises(ValueError, match="have the column 'note'; got onset, offset, pitch, instrument"):
-        mo.open_labels(path, column="note")
+        mo.open_labels(path, label_column="note")
 
 
 def test_labels_of_several_recordings__are_told_apart(tmp_path):
