@@ -16,8 +16,9 @@ from .edf_notes import notes_of
 from .label_table import READER, Labels, read_label_table
 from .libraries import library
 from .mne_raw import noted
-from .sniff import BDF, BRAINVISION, EDF, FIF, MATLAB_5, MIDI, TEXT, UNKNOWN, describe
+from .sniff import BDF, BRAINVISION, EDF, FIF, MATLAB_5, MIDI, TEXT, UNKNOWN, XDF, describe
 from .wfdb_notes import read_notes
+from .xdf import markers
 
 _NOTES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
 _WAVEFORM = "Name the file of its annotations, such as 100.atr"
@@ -93,7 +94,7 @@ class LabelsBackend(BackendEntrypoint):
 def _read(path: str, column: str | None, recording: str | None, sampling_rate: float | None) -> Labels:
     """Read a file by what it holds."""
     words, suffix = describe(path), os.path.splitext(path)[1].lower()
-    readers = {EDF: _edf, BDF: _edf, MIDI: _midi, BRAINVISION: _brainvision, FIF: _mne, MATLAB_5: _syllables}
+    readers = {XDF: _xdf, EDF: _edf, BDF: _edf, MIDI: _midi, BRAINVISION: _brainvision, FIF: _mne, MATLAB_5: _syllables}
     if words in readers or suffix == ".set":
         return (_mne if suffix == ".set" else readers[words])(path)
     if suffix in (".hea", ".dat"):
@@ -161,6 +162,13 @@ def _brainvision(path: str) -> Labels:
     found = marked(read_vhdr(os.path.splitext(path)[0] + ".vhdr" if path.lower().endswith(".vmrk") else path))
     start, stop = (np.array([each[k] for each in found], np.float64) for k in (0, 1))
     return Labels(start, stop, [text for *_, text in found])
+
+
+def _xdf(path: str) -> Labels:
+    """Markers of XDF, in the time of its streams."""
+    found = markers(path)
+    start = np.array([time for time, _ in found], np.float64)
+    return Labels(start, start, [text for _, text in found])
 
 
 def _mne(path: str) -> Labels:
