@@ -97,7 +97,7 @@ def test_pauses__stay_in_the_clock(tmp_path):
 
 def test_cut_files__are_told(tmp_path):
     path = written(tmp_path, eeg(), b"\x04" + struct.pack("<IH", 5000, 3) + b"half of a chunk")
-    with pytest.warns(UserWarning, match=r"it ends 4985 bytes before its last chunk does: samples are missing"):
+    with pytest.warns(UserWarning, match=r"it ends 4983 bytes before its last chunk does: samples are missing"):
         np.testing.assert_array_equal(mo.open_recording(path), VALUES)
 
 
