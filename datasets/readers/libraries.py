@@ -35,8 +35,8 @@ def library(reader: str, path: str, module: str, package: str | None = None) -> 
     Traceback (most recent call last):
     ImportError: wfdb: 100.hea needs the package no_such_library, which is not installed. Install it with: pip ...
     """
-    if module in sys.modules:
-        return sys.modules[module]
+    if (there := sys.modules.get(module)) is not None:
+        return there
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what a library says of its own imports is of no use to the user

@@ -74,7 +74,10 @@ def with_units(top: Top, rows: Sequence[Sequence[str]], decimal: str, asked: boo
 def separator(asked: str | None, above: Sequence[str]) -> str | None:
     """The separator that the user names, or a line for Excel; None to find it."""
     told = next((line.strip()[4:] for line in above if line.startswith("sep=")), None) if asked is None else asked
-    return _SPELT.get(told or "", told) or None
+    found = _SPELT.get(told or "", told) or None
+    if found is not None and (len(found) != 1 or found in '\r\n"'):
+        raise ValueError(f"csv: delimiter must be one character, or 'tab' or 'space'; got {asked!r}.")
+    return found
 
 
 def separated(lines: Iterable[str], delimiter: str) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """How a text table is written (encoding, delimiter, decimal mark, header, labels), and its rows."""
 
+import codecs
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
@@ -108,7 +109,7 @@ def read_layout(
     """
     if (words := describe(path)) != TEXT and encoding is None:
         raise refusal(READER, path, "be a text table", words, "Replace it with the table")
-    encoding = encoding or _encoding(path)
+    encoding = _known_encoding(encoding) or _encoding(path)
     lines, marks = _first_lines(path, encoding), tuple(cell.strip().lower() for cell in missing)
     top = known_top(lines) if skip_rows is None and comment is None else None
     skip = top.skip if top else leading_comments(lines, comment) if skip_rows is None else skip_rows
@@ -333,6 +334,14 @@ def unique_labels(labels: Sequence[str]) -> tuple[str, ...]:
             candidate = f"{label}_{counts[label]}"
         renamed[candidate] = None
     return tuple(renamed)
+
+
+def _known_encoding(encoding: str | None) -> str | None:
+    """The encoding that the user names, which Python must know."""
+    try:
+        return encoding and codecs.lookup(encoding).name and encoding
+    except (LookupError, ValueError):
+        raise ValueError(f"csv: encoding must be one that Python knows, such as 'cp1252'; got {encoding!r}.") from None
 
 
 def _encoding(path: str) -> str:

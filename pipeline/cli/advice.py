@@ -9,6 +9,9 @@ import click
 
 _BARE = re.compile(r"[\w./:+-]+(?:,[\w./:+-]+)*")
 _VALUE = r"'[^']*'|\"[^\"]*\"|\[[^\]]*\]|-?\d[\w.+-]*(?<![.])|True|False|None|"
+_OF_OPENING = re.compile(r"(?:open_recording|recording|csv|npy|audio)\b")
+# What heads the options of opening in the help.
+_OPENING = "How recordings are opened"
 _IN_PYTHON = re.compile(r" ?\(open_recording\)|, or use recording\.\w+\([^)]*\)(?: and recording\.\w+\([^)]*\))*")
 
 
@@ -28,23 +31,35 @@ def in_options(text: str, command: click.Command | None) -> str:
     >>> in_options("Give time_unit='ms', or labels=['a', 'b c'].", run)
     "Give --time-unit ms, or --labels 'a,b c'."
     """
-    known = {} if command is None else _spellings(command)
+    known = {} if command is None else _spellings(command, opening=_OF_OPENING.match(text) is not None)
     names = "|".join(sorted(known, key=len, reverse=True))
     if not names:
         return text
     pattern = re.compile(rf"(?<![\w.-])({names})=({_VALUE})(?![\w(])")
-    spelt = pattern.sub(lambda found: _option(known[found[1]], found[2]), text)
-    return _IN_PYTHON.sub("", spelt) if spelt != text else spelt
+    # What stands before is the constraint.
+    must, got, advice = text.rpartition("; got ")
+    spelt = pattern.sub(lambda found: _option(known[found[1]], found[2]), advice)
+    return must + got + (_IN_PYTHON.sub("", spelt) if spelt != advice else spelt)
 
 
-def _spellings(command: click.Command) -> dict[str, tuple[str, str | None]]:
-    """Options of a command by the keywords of Python: how each is spelt, and how where it is False."""
+def _spellings(command: click.Command, *, opening: bool) -> dict[str, tuple[str, str | None]]:
+    """Options of a command by the keywords of Python: how each is spelt, and how where it is False.
+
+    Some keywords are those of several stages: ``rates`` is one of opening, and one of the observer.
+    """
     known: dict[str, tuple[str, str | None]] = {}
-    for option in command.params:
-        if isinstance(option, click.Option) and option.name and option.expose_value:
-            spelt = option.opts[0], (option.secondary_opts[0] if option.secondary_opts else None)
-            known.setdefault(getattr(option, "keyword", option.name), spelt)
+    options = [option for option in command.params if isinstance(option, click.Option) and option.expose_value]
+    for option in sorted(options, key=lambda option: _rank(option, opening=opening)):
+        spelt = option.opts[0], (option.secondary_opts[0] if option.secondary_opts else None)
+        known.setdefault(getattr(option, "keyword", str(option.name)), spelt)
     return known
+
+
+def _rank(option: click.Option, *, opening: bool) -> int:
+    """Which of two options of one keyword an error means: that of its stage, else the one that is spelt like it."""
+    if opening:
+        return getattr(option, "section", "") != _OPENING
+    return getattr(option, "keyword", option.name) != option.name
 
 
 def _option(spelt: tuple[str, str | None], text: str) -> str:

@@ -89,11 +89,8 @@ def open_lazily(
     except Warning:
         raise
     except Exception as error:
-        if (
-            engine != "zarr"
-            and os.path.abspath(path) in str(error)
-            and isinstance(error, OSError | ValueError | ImportError)
-        ):
+        own_words = os.path.abspath(path) in str(error) or str(error).startswith(f"{engine.removeprefix(_OWN)}: ")
+        if engine != "zarr" and own_words and isinstance(error, OSError | ValueError | ImportError):
             raise  # a reader of this project has said it already
         raise ValueError(_why_not(path, engine, error)) from None
 
@@ -118,6 +115,8 @@ def _stored_in(path: Path, engine: str, group: str) -> dict[str, Stored]:
         raise ValueError(
             f"open_recording: group must name a group in {path}; got {group!r}. Write it as in 'night/eeg'."
         )
+    if is_netcdf3(path):
+        raise ValueError(f"open_recording: group must be left out where there are none; got {group!r} for {path}.")
     if engine != "zarr":
         return {}
     if not path.joinpath(*inside).is_dir():
@@ -362,6 +361,7 @@ def _unknown_format(path: Path) -> str:
     if head.startswith((b"PK\x03\x04", b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")):
         return f"open_recording: {path} is an archive. Unpack it, and name what is in it."
     return (
-        f"open_recording: {path} is of no format known here (WAV, FLAC, OGG, CSV, .npy, NetCDF, Zarr). "
+        f"open_recording: {path} is of no format known here (WAV, FLAC, OGG, MP3, CSV, Parquet, .npy, MATLAB, NetCDF, "
+        "Zarr, EDF, BDF, WFDB, NWB, BrainVision, EEGLAB, FIF, XDF). "
         "Convert it, or name an xarray engine with engine=."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,21 @@ from .segments import FrameRun
 _OWN = ("time", "segment")
 # Each value is counted in a pass of its own.
 _MOST_VALUES = 256
+
+
+def beside(recordings: Iterable[xr.DataArray]) -> list[Hashable]:
+    """Names of coordinates along time that all of some recordings have, other than their clock and segments.
+
+    Examples
+    --------
+    >>> list(beside([xr.DataArray([0.0], dims="time", coords={"time": [0.0], "stage": ("time", ["W"])})]))
+    ['stage']
+    """
+    names = [
+        {name for name, values in each.coords.items() if values.dims == ("time",) and name not in _OWN}
+        for each in recordings
+    ]
+    return sorted(set.intersection(*names), key=str) if names else []
 
 
 def carried(recording: xr.DataArray, runs: list[FrameRun], length: int, stride: int) -> dict[str, Any]:
@@ -36,7 +52,7 @@ def carried(recording: xr.DataArray, runs: list[FrameRun], length: int, stride: 
     --------
     >>> recording = xr.DataArray(np.zeros((4, 1)), dims=("time", "channel"), coords={"stage": ("time", list("WWWN"))})
     >>> carried(recording, [FrameRun(0, 0, 2)], 2, 2)["stage"][1].tolist()
-    ['N', 'W']
+    ['W', 'N']
     """
     firsts = np.concatenate([run.first_sample + stride * np.arange(run.n_frames) for run in runs])
     found: dict[str, Any] = {}
@@ -76,4 +92,5 @@ def _majority(values: NDArray[Any], firsts: NDArray[np.int64], length: int) -> N
         counts = np.concatenate([[0], np.cumsum(codes == code)])
         own = counts[firsts + length] - counts[firsts]
         best[own > most], most = code, np.maximum(own, most)
-    return np.asarray(known[best])
+    # Zarr has no lasting form for words of fixed length.
+    return np.asarray(known[best].astype(object) if known.dtype.kind == "U" else known[best])

@@ -198,8 +198,20 @@ def _tick(recording: xr.DataArray) -> float:
     stored = np.dtype(time.encoding.get("dtype", time.dtype))
     if stored.kind != "f" or stored.itemsize >= 8 or not time.size:
         return 0.0
-    factor = seconds_in(str(time.attrs.get("units", "s"))) or 1.0
-    return factor * float(np.spacing(np.abs(time.values).max().astype(stored)))
+    told = str(time.encoding.get("units", time.attrs.get("units", "s")))
+    unit, _, since = told.partition(" since ")
+    factor = seconds_in(unit) or 1.0
+    largest = _since(time.values, since) / factor if time.dtype.kind == "M" else float(np.abs(time.values).max())
+    return factor * float(np.spacing(np.array(largest, stored)))
+
+
+def _since(values: NDArray[Any], reference: str) -> float:
+    """Most seconds of some date-times from a reference, or from the first where it cannot be read."""
+    try:
+        start = np.datetime64(reference.strip().replace(" ", "T"))
+    except ValueError:
+        start = values[0]
+    return float(np.abs((values - start) / np.timedelta64(1, "s")).max())
 
 
 def _check_increasing(times: NDArray[np.float64]) -> None:

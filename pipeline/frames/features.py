@@ -232,12 +232,13 @@ def _samples_in(frame: Frame, ticks: Clock, recording: xr.DataArray, what: str) 
     """Whole samples in a frame of a recording; a duration needs a clock, whose unit must be sure."""
     if isinstance(frame, int | np.integer):
         return samples_in(frame, ticks.sampling_rate, what)
+    seconds = _duration(frame, what)
     if not ticks.known:
         raise ValueError(
             f"{what} must be whole samples where the recording has no sampling rate; got {frame!r}. Give "
             "sampling_rate=, or a number of samples, as in frame=60."
         )
-    held = _duration(frame, what) * ticks.sampling_rate
+    held = seconds * ticks.sampling_rate
     assumed = "time" in recording.coords and "unit_assumed" in recording["time"].attrs
     if assumed and held < _LEAST_ASSUMED:
         raise ValueError(

@@ -249,6 +249,11 @@ def _without_nan(recording: xr.DataArray) -> xr.DataArray:
     bad = np.asarray(dask.compute(~np.isfinite(recording.data).all(axis=1))[0])
     if not bad.any():
         return recording
+    if bad.all():
+        raise ValueError(
+            "open_recording: gaps='nan' must leave some sample; got NaN or infinity in a channel of each. Leave that "
+            "channel out with drop_channels=."
+        )
     number = np.cumsum(np.diff(bad, prepend=bad[:1]))
     note = f"took {bad.sum()} samples ({bad.mean():.2%}) with NaN or infinity for gaps"
     return noted(_marked(recording, number, bad), note)

@@ -22,7 +22,18 @@ from .config import RunConfig
 from .manifest import check_whole
 from .run import read_embedding
 from .store import open_group
-from .timeline import Lay, Place, Stretch, checked_clock, gaps_of, joined, segments_from, times_of, without_holes
+from .timeline import (
+    Lay,
+    Place,
+    Stretch,
+    as_opened,
+    checked_clock,
+    gaps_of,
+    joined,
+    segments_from,
+    times_of,
+    without_holes,
+)
 
 # What every observer needs of an embedding, read once.
 _SMALL = ("lift", "feature_mean", "rate")
@@ -221,7 +232,7 @@ def laid(
             position = _after_source(learnt, position, stretch)
         else:
             stretch, lay = lay.place(path, recording, ticks, begins=number == 0)
-        stretches.append(stretch)
+        stretches.append(as_opened(stretch))
     if len(stretches) < len(position.places):
         return [], position
     named = used + len(stretches)

@@ -6,15 +6,16 @@ first sample of the first stretch. Stream time is in seconds, on the clock of th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import dask.array as da
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from ..frames.carried import beside
 from ..frames.join import seconds_between
 from ..frames.recording import GAP_PERIODS, Clock, clock, start_time
 from ..graph.spans import Span
@@ -204,9 +205,28 @@ def without_holes(stretch: Stretch, begin: int) -> Stretch:
     if samples.dtype.kind != "f" or not samples.sizes["time"]:
         return stretch
     bad = np.asarray(~np.isfinite(samples.data).all(axis=1))
+    for start, stop in stretch.holes:
+        bad[max(0, start - first) : max(0, stop - first)] = True
     edges = np.flatnonzero(np.diff(np.concatenate([[False], bad, [False]]))) + first
     starts, stops = edges[::2].tolist(), edges[1::2].tolist()
     return replace(stretch, holes=tuple(zip(starts, stops, strict=True)))
+
+
+def as_opened(stretch: Stretch) -> Stretch:
+    """The stretch with what its recording leaves out of its segments as holes.
+
+    Examples
+    --------
+    >>> left_out = {"segment": ("time", [0, -1, 1, 1])}
+    >>> recording = xr.DataArray(np.zeros((4, 1)), dims=("time", "channel"), coords=left_out)
+    >>> stretch = Stretch(recording, clock(recording), Place(10, 4, 0.0, 0, told=False, parted=False))
+    >>> as_opened(stretch).holes
+    ((11, 12),)
+    """
+    first = stretch.place.first
+    bounds = [0, *(bound for span in stretch.ticks.segments for bound in span), stretch.place.samples]
+    spans = zip(bounds[::2], bounds[1::2], strict=True)
+    return replace(stretch, holes=tuple((first + start, first + stop) for start, stop in spans if start < stop))
 
 
 def segments_from(stretches: Sequence[Stretch], begin: int, stop: int) -> list[Span]:
@@ -239,18 +259,23 @@ def gaps_of(stretches: Iterable[Stretch]) -> list[int]:
 def joined(stretches: Sequence[Stretch], begin: int, stop: int, period: float) -> xr.DataArray:
     """The samples of a stream from one to another as one lazy recording without a clock, gaps marked."""
     spans = segments_from(stretches, begin, stop)
-    parts = []
+    parts: list[xr.DataArray] = []
     for stretch in stretches:
         # Without holes all spans meet: one slice a stretch, however many gaps.
         for start, end in spans if any(each.holes for each in stretches) else [(0, stop - begin)]:
             a, b = max(begin + start, stretch.place.first), min(begin + end, stretch.stop)
             if a < b:
                 samples = stretch.recording.isel(time=slice(a - stretch.place.first, b - stretch.place.first))
-                parts.append((samples if samples.chunks else samples.chunk()).data)
+                parts.append(samples if samples.chunks else samples.chunk())
     segment = np.repeat(np.arange(len(spans)), [b - a for a, b in spans])
     first = stretches[0].recording
-    coords = {"channel": first["channel"]} if "channel" in first.coords else {}
+    coords: dict[Hashable, Any] = {"channel": first["channel"]} if "channel" in first.coords else {}
+    for name in beside(stretch.recording for stretch in stretches):
+        coords[name] = ("time", np.concatenate([np.asarray(part[name].values) for part in parts]))
     attrs = {**first.attrs, "sampling_rate": 1 / period}
     return xr.DataArray(
-        da.concatenate(parts), dims=("time", "channel"), coords={**coords, "segment": ("time", segment)}, attrs=attrs
+        da.concatenate([part.data for part in parts]),
+        dims=("time", "channel"),
+        coords={**coords, "segment": ("time", segment)},
+        attrs=attrs,
     )
