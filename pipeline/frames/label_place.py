@@ -12,7 +12,6 @@ _SUFFIXES = (
     ".csv", ".tsv", ".txt", ".edf", ".bdf", ".atr", ".ecg", ".qrs", ".ann", ".event", ".mid", ".midi", ".json", ".mat",
     ".vmrk", ".vhdr", ".set", ".fif", ".xdf",
 )  # fmt: skip
-)
 
 
 def names_file(labels: Any) -> bool:
