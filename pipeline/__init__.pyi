@@ -14,6 +14,7 @@ from .frames.features import histogram as histogram
 from .frames.features import identity as identity
 from .frames.features import log_rms as log_rms
 from .frames.features import stft as stft
+from .frames.join import concat as concat
 from .frames.label_files import label_frames as label_frames
 from .frames.label_files import open_labels as open_labels
 from .frames.recording import open_recording as open_recording

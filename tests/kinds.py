@@ -570,6 +570,43 @@ LABELS = [
     ),
 ]
 
+SERIAL = [
+    Row(
+        "dates as numbers",
+        "days of a spreadsheet",
+        timed("Date", exact(44_000 + SAMPLES / 1440)),
+        {"sentence": "time_unit='d'"},
+    ),
+    Row(
+        "dates as numbers",
+        "days under timestamp",
+        timed("timestamp", exact(44_000 + SAMPLES / 1440)),
+        {"sentence": "time_unit='d'"},
+    ),
+    Row(
+        "dates as numbers", "told", timed("Date", exact(44_000 + SAMPLES / 1440)), {"near": 1 / 60}, {"time_unit": "d"}
+    ),
+    Row("dates as numbers", "epochs of sleep", timed("epoch", SAMPLES), {"sentence": "count epochs"}),
+    Row(
+        "unit not told",
+        "is printed",
+        timed("time", SAMPLES),
+        {"rate": 1, "opened": "'time', which states no unit, as seconds"},
+    ),
+    Row(
+        "dates",
+        "format in the label",
+        timed("Time [hh:mm:ss]", dated(SAMPLES, "%H:%M:%S")),
+        {"sentence": "time_format='%H:%M:%S'"},
+    ),
+    Row("dates", "zone in the label", timed("Timestamp (UTC+1)", dated(SAMPLES)), {"rate": 1, "channels": ABC}),
+    Row(
+        "label by its values",
+        "notes",
+        labelled("d", 40 + (SAMPLES // 12) % 30),
+        {"sentence": "'d' has only whole values that last"},
+    ),
+]
 TOA5 = (
     '"TOA5","CR1000","CR1000","1234","CR1000.Std.01","CPU:p.CR1","12345","Table1"\n"TIMESTAMP","RECORD","volts","air"\n'
     '"TS","RN","Volts","Deg C"\n"","","Avg","Smp"\n'
@@ -718,7 +755,7 @@ LOGGERS = [
     ),
 ]
 
-TABLES = [*CLOCKS, *UNITS, *DATES, *ORDER, *LABELS, *LOGGERS]
+TABLES = [*CLOCKS, *UNITS, *SERIAL, *DATES, *ORDER, *LABELS, *LOGGERS]
 
 
 def stored(values=NOISE, dims=("time", "channel"), clock=None, attrs=None, channel=None, **clock_attrs):

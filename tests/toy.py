@@ -11,6 +11,7 @@ SEGMENT = np.repeat([0, 1, 2], [25, 1, 34])
 RNG = np.random.default_rng(4)
 VALUES = smooth_motion(RNG, N, P)
 RATES = np.array([0.3, 2.5])
+CALM = np.array([0.3, 0.5])  # as the values below move
 EMBEDDING = xr.Dataset(
     {
         "lift": (("feature", "mode"), RNG.normal(size=(P, M))),
@@ -28,7 +29,7 @@ EMBEDDING = xr.Dataset(
 
 
 # Every kind of filter: diagonal, or with a matrix as its transition.
-FILTERS = [{}, {"gain": "kalman", "rates": RATES}, {"gain": "dmk"}]
+FILTERS = [{}, {"gain": "kalman", "rates": CALM}, {"gain": "dmk"}]
 NAMES = ["observer", "kalman", "dmk"]
 
 

@@ -28,6 +28,7 @@ _WORDS = (
 _CLOCK = re.compile(
     rf"(?:(?:utc|gps|rel(?:ative)?|abs(?:olute)?|sample|recording|measurement|start|sensor|system|lsl)_)?(?:{_WORDS}|t)"
     rf"(?:_(?:utc|gmt|local|unix|epoch|formatted|since_start|from_start|elapsed))?(?:_(?:in_)?(?P<unit>{_UNIT}))?(?:_(?:utc|gmt))?"
+    r"(?:_(?:(?:utc|gmt)\+?\d*|\+\d+|hh_mm(?:_ss\w*)?|[ymd]+(?:_[ymdhs]+)*(?:_hh_mm\w*)?|iso\w*|local))?"
 )
 _SINCE = re.compile(rf"(?P<unit>{_UNIT})_since_.*")
 

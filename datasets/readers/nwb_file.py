@@ -50,7 +50,7 @@ def is_nwb(path: str) -> bool:
     try:
         with library(READER, path, "h5py").File(path, "r") as file:
             return "nwb_version" in file.attrs
-    except (OSError, ImportError, RuntimeError):
+    except (OSError, ImportError, RuntimeError, ValueError, KeyError):  # damaged files raise any of them
         return os.path.splitext(path)[1].lower() == ".nwb"
 
 

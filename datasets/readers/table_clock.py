@@ -1,5 +1,6 @@
 """The clock of a table: in which columns it stands, how its cells are written, and its times and rate."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,12 @@ from .table_layout import READER, Layout, first_row
 
 # Steps of so many periods are holes, however a clock is rounded.
 _HOLE_STEPS = 5
+# Days that spreadsheets and MATLAB count, of the years from 1982 to 2064.
+_SERIAL_DAYS = ((30_000, 60_000), (724_000, 754_000))
+_PART_OF_A_DAY = 0.5
+_SINCE_1970 = 1e8
+_DATED = re.compile(r"date|datum|fecha|дата", re.IGNORECASE)
+_STAMPED = re.compile(r"stamp", re.IGNORECASE)
 
 
 def clock_column(path: str, layout: Layout, options: TableOptions) -> tuple[int | None, int | None]:
@@ -102,6 +109,7 @@ def clock_time(
         if _told_unit(layout, options, column) is None:
             attrs["unit_assumed"] = label
             _check_year(path, label, rows, seconds)
+            _check_unit(path, label, seconds)
     else:
         seconds, attrs["start_time"] = seconds_since_first(instants, has_zone=clock.has_zone)
     return xr.Coordinates({"time": ("time", seconds, attrs)}), _one_rate(seconds)
@@ -116,6 +124,29 @@ def _check_year(path: str, label: str, rows: Rows, seconds: np.ndarray[Any, np.d
             f"count seconds in its clock column {label!r}",
             f"{seconds[-1]:.0f} at line {rows.lines[-1]}, beyond the year 5000",
             "Say its unit with time_unit='ms', 'us' or 'ns'",
+        )
+
+
+def _check_unit(path: str, label: str, seconds: np.ndarray[Any, np.dtype[Any]]) -> None:
+    """Refuse numbers that are days, or that count epochs, rather than seconds."""
+    days = any(low < seconds[0] and seconds[-1] < high for low, high in _SERIAL_DAYS)
+    within_days = days and len(seconds) > 1 and float(np.median(np.diff(seconds))) < _PART_OF_A_DAY
+    if (days and _DATED.search(label)) or (within_days and _STAMPED.search(label)):
+        got = f"numbers such as {seconds[0]:.10g}"
+        raise refusal(
+            READER,
+            path,
+            f"hold dates in its clock column {label!r}, or state their unit",
+            got,
+            "Give time_unit='d' for days, as Excel and MATLAB count them, or time_unit='s'",
+        )
+    if label.strip().lower() == "epoch" and seconds[0] < _SINCE_1970 and (np.diff(seconds) == 1).all():
+        raise refusal(
+            READER,
+            path,
+            f"count seconds in its clock column {label!r}",
+            "numbers that count epochs",
+            f"Leave it out with drop_channels=[{label!r}], or give time_unit='s' if they are seconds",
         )
 
 

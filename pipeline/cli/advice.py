@@ -14,7 +14,10 @@ _OF_OPENING = re.compile(
 )
 # What heads the options of opening in the help.
 _OPENING = "How recordings are opened"
-_IN_PYTHON = re.compile(r" ?\(open_recording\)|, or use recording\.\w+\([^)]*\)(?: and recording\.\w+\([^)]*\))*")
+_IN_PYTHON = re.compile(
+    r" ?\(open_recording\)|, or use recording\.\w+\([^)]*\)(?: and recording\.\w+\([^)]*\))*"
+    r"|, or leave the segment out with frames\.\w+\([^)]*\)"
+)
 
 
 def in_options(text: str, command: click.Command | None) -> str:
@@ -33,7 +36,8 @@ def in_options(text: str, command: click.Command | None) -> str:
     >>> in_options("Give time_unit='ms', or labels=['a', 'b c'].", run)
     "Give --time-unit ms, or --labels 'a,b c'."
     """
-    known = {} if command is None else _spellings(command, opening=_OF_OPENING.match(text) is not None)
+    who = _OPENING if _OF_OPENING.match(text) else text.partition(":")[0]
+    known = {} if command is None else _spellings(command, who)
     names = "|".join(sorted(known, key=len, reverse=True))
     if not names:
         return text
@@ -44,24 +48,24 @@ def in_options(text: str, command: click.Command | None) -> str:
     return must + got + (_IN_PYTHON.sub("", spelt) if spelt != advice else spelt)
 
 
-def _spellings(command: click.Command, *, opening: bool) -> dict[str, tuple[str, str | None]]:
+def _spellings(command: click.Command, who: str) -> dict[str, tuple[str, str | None]]:
     """Options of a command by the keywords of Python: how each is spelt, and how where it is False.
 
-    Some keywords are those of several stages: ``rates`` is one of opening, and one of the observer.
+    Some keywords are those of several stages: ``rates`` is one of opening, and one of the observer. ``who`` says what
+    an error is about: a section of the options, or the name of a function.
     """
     known: dict[str, tuple[str, str | None]] = {}
     options = [option for option in command.params if isinstance(option, click.Option) and option.expose_value]
-    for option in sorted(options, key=lambda option: _rank(option, opening=opening)):
+    for option in sorted(options, key=lambda option: _rank(option, who)):
         spelt = option.opts[0], (option.secondary_opts[0] if option.secondary_opts else None)
         known.setdefault(getattr(option, "keyword", str(option.name)), spelt)
     return known
 
 
-def _rank(option: click.Option, *, opening: bool) -> int:
-    """Which of two options of one keyword an error means: that of its stage, else the one that is spelt like it."""
-    if opening:
-        return getattr(option, "section", "") != _OPENING
-    return getattr(option, "keyword", option.name) != option.name
+def _rank(option: click.Option, who: str) -> tuple[bool, bool]:
+    """Which of two options of one keyword an error means: that of who speaks, else the one that is spelt like it."""
+    own = getattr(option, "section", "") == who or option.opts[0].startswith(f"--{who}-")
+    return not own, getattr(option, "keyword", option.name) != option.name
 
 
 def _option(spelt: tuple[str, str | None], text: str) -> str:

@@ -17,6 +17,7 @@ from .plan import plan_command
 from .reproduce import reproduce_command
 from .run import run_command
 from .tune import tune_command
+from .warned import in_words
 
 
 @click.group(
@@ -70,7 +71,7 @@ def _invoke(words: Sequence[str], name: str) -> None:
     if "_MANIFOLD_OBSERVER_COMPLETE" in os.environ:  # a shell asks for completions
         cli.main(standalone_mode=False)
         return
-    with cli.make_context(name, list(words)) as context:
+    with cli.make_context(name, list(words)) as context, in_words(_command_of(words)):
         cli.invoke(context)
 
 

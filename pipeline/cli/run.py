@@ -12,6 +12,7 @@ from ..jobs.config import RunConfig
 from .computing import paying, session, writing
 from .config_file import config_file
 from .options import Sectioned, settings_of, taken
+from .warned import said
 
 # Attributes of an embedding that say what it chose by itself.
 _CHOSEN = (
@@ -67,7 +68,7 @@ def run_command(
     }
     if scored := label_scores(tree):
         summary["labels"] = scored
-    click.echo(json.dumps(summary) if as_json else _text(summary))
+    click.echo(json.dumps(summary | {"warnings": said()}) if as_json else _text(summary))
 
 
 def _text(summary: dict[str, Any]) -> str:

@@ -14,6 +14,7 @@ from manifold_observer.tasks.engine.conditioning import Conditioning, conditione
 from manifold_observer.tasks.observers import observer
 
 from ..frames.conditioning import conditioning_of
+from ..frames.given import takes_frames
 from ..frames.labels import frame_labels, segment_of
 from ..frames.segments import restarts
 from ..graph.compute import compute, task
@@ -24,6 +25,7 @@ Floats = NDArray[np.float64]
 _MAX_FEATURES = 8192
 
 
+@takes_frames
 def baselines(
     embedding: xr.Dataset, frames: xr.DataArray, gamma: float = 0.85, *, widths: Sequence[int] = (2, 3, 5)
 ) -> dict[str, xr.DataArray]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from manifold_observer.tasks.comparison import scores as tasks
 
+from ..frames.given import takes_frames
 from ..frames.variables import annotate
 from .baselines import baselines
 
@@ -17,6 +18,7 @@ Estimate = xr.DataArray | xr.Dataset
 _FOLDS = 5
 
 
+@takes_frames
 def scores(
     estimates: Mapping[str, Estimate],
     truth: xr.DataArray,

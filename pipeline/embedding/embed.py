@@ -6,15 +6,14 @@ import os
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from manifold_observer.tasks.arrays import Array, Floats, digest
 from manifold_observer.tasks.engine import diffusion
-from manifold_observer.tasks.engine.moments import Axes, Moments
-from manifold_observer.tasks.observers import observer
+from manifold_observer.tasks.engine.moments import Moments
 
 from ..engine.blocks import Table, check_moments, table
 from ..engine.checkpoint import Checkpoint, check_checkpoint
@@ -24,8 +23,11 @@ from ..engine.decide import Measured, decide, measure
 from ..engine.eigensolve import modes_to_keep, warn_frozen
 from ..engine.exact import find_modes
 from ..engine.problem import Found, Problem
-from ..engine.shrink import PRINCIPAL, equal_frames_scale, warn_unforetold
+from ..engine.reading import Features, read_features
+from ..engine.shrink import equal_frames_scale, warn_unforetold
+from ..frames.alike import MEANING
 from ..frames.conditioning import kept as kept_conditioning
+from ..frames.given import takes_frames
 from ..frames.variables import annotate
 from ..graph.compute import Progress, compute, one_blas_thread, silent, task
 from ..graph.deprecated import moved_into
@@ -38,6 +40,7 @@ _ROUNDING = ("manifold-observer", "numpy", "scipy")
 
 @moved_into("engine", Engine)
 @moved_into("geometry", Geometry)
+@takes_frames
 def embed(
     frames: xr.DataArray,
     n_modes: int | None = None,
@@ -164,25 +167,32 @@ def embed(
         alpha=alpha,
         preset=preset,
     ).resolved(given_covariances=covariance is not None)
-    rows = table(frames, covariance, config)
     folder = None if checkpoint is None else Path(checkpoint)
     if folder is not None:
         check_checkpoint(folder)
     with one_blas_thread():
-        solved = _embed(rows, frames, config, folder, progress)
+        solved = _embed(frames, covariance, config, folder, progress)
     return _label(solved, frames, covariance)
 
 
 def _embed(
-    rows: Table, frames: xr.DataArray, config: EmbedConfig, checkpoint: Path | None, progress: Progress
+    frames: xr.DataArray,
+    covariance: xr.DataArray | None,
+    config: EmbedConfig,
+    checkpoint: Path | None,
+    progress: Progress,
 ) -> xr.Dataset:
     """All stages in their order; numbers without labels."""
-    rows, why = choose_conditioning(rows, str(frames.attrs.get("features", "")), config.condition, progress)
+    rows = table(frames, covariance, config)
+    rows, why = choose_conditioning(rows, config.condition, progress)
     rows, total = check_moments(rows, progress, digested=checkpoint is not None)
     kept = Checkpoint(checkpoint, {} if checkpoint is None else _problem(rows, total, config))
     measured = measure(rows, total, config, progress)
-    if measured.shrunk is not None and measured.shrunk.scale and config.epsilon == "median":
-        config = replace(config, epsilon=equal_frames_scale(measured.shrunk, config.epsilon_factor))
+    if measured.shrunk is not None:
+        warn_unforetold(measured.shrunk.own)
+        warn_cut(rows, measured.axes, total)
+        if measured.shrunk.scale and config.epsilon == "median":
+            config = replace(config, epsilon=equal_frames_scale(measured.shrunk, config.epsilon_factor))
     decision = decide(rows, measured, config, earlier=kept.choice)
     kept.choose(decision.choice)
     problem = Problem(rows, decision, config, progress)
@@ -191,9 +201,7 @@ def _embed(
     warn_frozen(found.eigenvalues)
     psi = found.coordinates[:, :n_modes]
     lifted = found.lift if measured.shrunk is None and found.lift is not None else None
-    read = (
-        _read_features(rows, measured, psi, progress) if lifted is None else Features(lifted[:, :n_modes], None, None)
-    )
+    read = read_features(rows, measured, psi, progress) if lifted is None else Features(lifted[:, :n_modes], None, None)
     variables, attrs = kept_conditioning(rows.conditioning)
     numbers = _numbers(found, n_modes, psi, read.lift, total).assign(variables)
     numbers = numbers.assign(_metric_variables(measured, read)).assign_attrs(
@@ -201,17 +209,7 @@ def _embed(
     )
     if measured.shrunk is not None:
         numbers = numbers.assign_attrs(measured.shrunk.attrs())
-        warn_unforetold(measured.shrunk.own)
-        _warn_cut(rows, measured, total, frames)
     return numbers.assign_attrs(version=version("manifold-observer"))
-
-
-class Features(NamedTuple):
-    """Mean of centred features times coordinates (p, m), the same of principal components (p, k), and these (N, k)."""
-
-    lift: Floats
-    principal_lift: Floats | None
-    principal: Floats | None
 
 
 def _metric_variables(measured: Measured, read: Features) -> dict[str, Any]:
@@ -277,35 +275,6 @@ def _numbers(found: Found, n_modes: int, psi: Floats, lifted: Floats, total: Mom
     return numbers if found.scale.local is None else numbers.assign(scale=("frame", found.scale.local))
 
 
-def _read_features(rows: Table, measured: Measured, psi: Floats, progress: Progress) -> Features:
-    """One pass over the frames, for what coordinates mean in features and for principal components."""
-    axes, m = measured.axes, psi.shape[1]
-    k = 0 if measured.shrunk is None or axes.basis is None else PRINCIPAL
-    basis = np.zeros((rows.n_features, 0)) if axes.basis is None else axes.basis[:, :k]
-    spans = blocks(rows.n_frames, max(1, ROWS_BYTES // (8 * rows.n_features)))
-    parts = [task(_lift_sum, rows_of(rows.data, span), axes, psi[span[0] : span[1]], basis) for span in spans]
-    found = compute(parts, "lift", progress)
-    total: Floats = sum(one for one, _ in found) / rows.n_frames
-    return Features(total[:, :m], total[:, m:], np.concatenate([own for _, own in found]))
-
-
-def _lift_sum(frames: Array, axes: Axes, psi: Floats, basis: Floats) -> tuple[Floats, Floats]:
-    """One block's share of the lift, and its principal components: by rows, the same bits in any block."""
-    values = axes.condition(np.asarray(frames, np.float64))
-    principal = observer.project(values, axes.mean, basis.T)
-    return diffusion.lift_sum(values, axes.mean, np.hstack([psi, principal])), principal
-
-
-def _warn_cut(rows: Table, measured: Measured, total: Moments, frames: xr.DataArray) -> None:
-    """Name the sensors that the leading axes leave out."""
-    basis = measured.axes.basis
-    if basis is None or total.scatter is None:
-        return
-    names = frames["channel"].values if "channel" in frames.coords else None
-    variances = np.einsum("pr,pq,qr->r", basis, total.scatter / total.n, basis)
-    warn_cut(basis, rows.conditioning, total.squares / total.n, variances, names)
-
-
 def _label(solved: xr.Dataset, frames: xr.DataArray, covariance: xr.DataArray | None) -> xr.Dataset:
     """Give the numbers the labels of the frames, and keep what an extension needs."""
     frames = frames.transpose("frame", "feature").rename("reference")
@@ -314,5 +283,5 @@ def _label(solved: xr.Dataset, frames: xr.DataArray, covariance: xr.DataArray | 
     if covariance is not None:
         labelled["reference_covariance"] = covariance.astype(np.float64).drop_vars(covariance.coords)
     labelled.attrs["covariance_from"] = "windows" if covariance is None else "given"
-    labelled.attrs |= {f"frames_{k}": v for k, v in frames.attrs.items() if k in ("features", "frame_period")}
+    labelled.attrs |= {f"frames_{k}": v for k, v in frames.attrs.items() if k in MEANING}
     return annotate(labelled)

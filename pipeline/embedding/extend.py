@@ -16,7 +16,9 @@ from manifold_observer.tasks.engine.extension import Extended
 from manifold_observer.tasks.engine.protocols import Block
 
 from ..engine.blocks import Part, Table, part_of, slab_of
-from ..frames.labels import check_features, frame_labels, in_order, segment_of
+from ..frames.alike import frames_like
+from ..frames.given import takes_frames
+from ..frames.labels import frame_labels, segment_of
 from ..frames.segments import short_segments
 from ..frames.variables import annotate
 from ..graph.compute import Progress, compute, one_blas_thread, silent, task
@@ -32,6 +34,7 @@ _SPAN = 2048
 _ROUNDING = 1e-6
 
 
+@takes_frames
 def extend(
     embedding: xr.Dataset,
     new_frames: xr.DataArray,
@@ -160,8 +163,7 @@ def _new_table(embedding: xr.Dataset, frames: xr.DataArray, method: str, covaria
     """Check new frames and their covariances from their metadata; nothing is computed."""
     if method not in METHODS:
         raise ValueError(f"extend: method must be one of {', '.join(map(repr, METHODS))}; got {method!r}.")
-    frames = in_order("extend: new_frames", frames, ("frame", "feature"), "Make them as the embedded ones.")
-    check_features("extend: new_frames", embedding, frames)
+    frames = frames_like("extend: new_frames", embedding, frames, "Make them as the embedded ones.")
     n, p = frames.shape
     segment = segment_of(frames)
     _check_covariance(embedding, method, covariance, (n, p, p))

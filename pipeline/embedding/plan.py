@@ -19,6 +19,7 @@ from ..engine.config import EmbedConfig, Engine, Geometry
 from ..engine.cuts import landmark_spans, panels
 from ..engine.decide import Decision, decide, measure, shape_of
 from ..engine.memory import EXACT_FRAMES, LOCAL_BYTES, Shape, tile_bytes
+from ..frames.given import takes_frames
 from ..frames.runs import require_features, task_memory
 from ..frames.segments import short_segments
 from ..graph.compute import compute, one_blas_thread, silent, task
@@ -101,6 +102,7 @@ class Plan:
 
 @moved_into("engine", Engine)
 @moved_into("geometry", Geometry)
+@takes_frames
 def plan(frames: xr.DataArray, **options: Any) -> Plan:
     """Plan what :func:`embed` will do with the same options, and what it will cost; it times a few tiles.
 
@@ -138,7 +140,7 @@ def plan(frames: xr.DataArray, **options: Any) -> Plan:
     require_features(frames)
     before = task_memory(frames)
     with one_blas_thread():
-        found = _plan(_sampled(rows, config.window), str(frames.attrs.get("features", "")), rows.n_frames, config)
+        found = _plan(_sampled(rows, config.window), rows.n_frames, config)
     return found if before is None else _with_features(found, before)
 
 
@@ -163,9 +165,9 @@ def _sampled(rows: Table, window: int) -> Table:
     return rows._replace(data=data, segment=rows.segment[few], covariance=covariance)
 
 
-def _plan(rows: Table, kind: str, n_frames: int, config: EmbedConfig) -> Plan:
+def _plan(rows: Table, n_frames: int, config: EmbedConfig) -> Plan:
     """Plan from a sample of the frames."""
-    rows, total = check_moments(choose_conditioning(rows, kind, config.condition, silent).rows, silent)
+    rows, total = check_moments(choose_conditioning(rows, config.condition, silent).rows, silent)
     decision = decide(rows, measure(rows, total, config), config, n_frames=n_frames)
     shape = shape_of(n_frames, decision.distance, config)
     tasks = _tasks(shape, decision)

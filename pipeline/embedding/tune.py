@@ -18,6 +18,7 @@ from manifold_observer.tasks.engine.foretelling import Foretold
 from ..engine.config import EmbedConfig
 from ..engine.cuts import run_numbers, sample_spans
 from ..frames.conditioning import conditioning_of
+from ..frames.given import takes_frames
 from ..frames.labels import MAKE_FRAMES, frame_labels, in_order, segment_of
 from ..graph.compute import Progress, silent
 from .embed import embed
@@ -76,6 +77,7 @@ class Tuned:
         )
 
 
+@takes_frames
 def tune(
     frames: xr.DataArray,
     config: EmbedConfig | None = None,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import dask.array as da
 import numpy as np
 import xarray as xr
 from dask.delayed import Delayed
+from numpy.typing import NDArray
 
 from manifold_observer.tasks.arrays import Array, Floats, Integers
 from manifold_observer.tasks.engine import moments
@@ -17,8 +18,8 @@ from manifold_observer.tasks.engine.distance import Distance
 from manifold_observer.tasks.engine.protocols import Block
 from manifold_observer.tasks.engine.slab import Metric, Slab
 
-from ..frames.labels import MAKE_FRAMES, in_order, segment_of
-from ..frames.segments import short_segments
+from ..frames.labels import MAKE_FRAMES, channels_of, check_number, in_order, segment_of
+from ..frames.segments import check_windows
 from ..graph.compute import Progress, compute, persist, task
 from ..graph.slabs import ROWS_BYTES, Reading, rows_of
 from ..graph.spans import Span, blocks
@@ -36,7 +37,9 @@ _EQUAL = 1e-28
 
 
 class Table(NamedTuple):
-    """Frames as they come: data (N, p), segment of every frame, given covariances or None, conditioning if any.
+    """Frames as they come: data (N, p), segment of every frame, given covariances or None, conditioning, names.
+
+    ``names`` are the channels of the features, where they have some; ``kind`` is what made them, if it is known.
 
     ``windows``: ``"whole"``, which every segment must hold, ``"shrinking"`` to short segments, or ``"causal"``.
     """
@@ -46,6 +49,8 @@ class Table(NamedTuple):
     covariance: da.Array | Array | None
     windows: str = "whole"
     conditioning: Conditioning | None = None
+    names: NDArray[Any] | None = None
+    kind: str = ""
 
     @property
     def n_frames(self) -> int:
@@ -79,23 +84,13 @@ def table(frames: xr.DataArray, covariance: xr.DataArray | None, config: EmbedCo
     ValueError
         Wrong dims, too few frames, a segment shorter than the window.
     """
-    frames = _checked(frames, config.n_modes)
-    given = None if covariance is None else _data(_fitting(covariance, frames))
-    found = Table(_data(frames), segment_of(frames), given, config.windows)
-    if covariance is None and config.windows == "whole":
-        _check_windows(found.segment, config.window)
-    return found
-
-
-def _checked(frames: xr.DataArray, n_modes: int | None) -> xr.DataArray:
-    """Frames of the right dims, kind and number."""
     frames = in_order("embed: frames", frames, ("frame", "feature"), MAKE_FRAMES)
-    n = frames.sizes["frame"]
-    if n < 3:
-        raise ValueError(f"embed: frames must hold at least 3 frames; got {n}. Choose shorter frames.")
-    if n_modes is not None and n_modes > n - 2:
-        raise ValueError(f"embed: n_modes must be at most {n - 2} for {n} frames; got {n_modes}. Ask for fewer modes.")
-    return frames
+    segment, names = segment_of(frames), channels_of(frames)
+    check_number(len(segment), config.n_modes)
+    if covariance is None and config.windows == "whole":
+        check_windows(segment, config.window)
+    given = None if covariance is None else _data(_fitting(covariance, frames))
+    return Table(_data(frames), segment, given, config.windows, None, names, str(frames.attrs.get("features", "")))
 
 
 def _fitting(covariance: xr.DataArray, frames: xr.DataArray) -> xr.DataArray:
@@ -109,11 +104,14 @@ def _fitting(covariance: xr.DataArray, frames: xr.DataArray) -> xr.DataArray:
     return covariance
 
 
-def check_moments(table: Table, progress: Progress, digested: bool = False) -> tuple[Table, moments.Moments]:
+def check_moments(
+    table: Table, progress: Progress, *, digested: bool = False, looked: bool = False
+) -> tuple[Table, moments.Moments]:
     """Mean and variance of the features, in one pass over the frames; it computes.
 
     Small frames are kept in memory from here on, so that their graph runs once. A digest of the frames, where it is
-    asked for, is the same for any chunks: its spans depend on the number of features alone.
+    asked for, is the same for any chunks: its spans depend on the number of features alone. With ``looked``, the
+    moments say too what the values look like.
 
     Raises
     ------
@@ -122,7 +120,7 @@ def check_moments(table: Table, progress: Progress, digested: bool = False) -> t
     """
     table = _nearer(table)
     spans = blocks(table.n_frames, max(1, ROWS_BYTES // (8 * table.n_features)))
-    parts = [task(_moments, rows_of(table.data, span), span[0], digested, table.conditioning) for span in spans]
+    parts = [task(_moments, rows_of(table.data, span), span[0], digested, looked, table.conditioning) for span in spans]
     total = moments.combine(compute(parts, "frames", progress))
     # Equal frames leave what rounding their mean left.
     if not (total.squares > _EQUAL * total.n * np.square(total.mean)).any():
@@ -161,21 +159,6 @@ def make_blocks(table: Table, distance: Distance, spans: list[Span], progress: P
     return persist(made, "covariances", progress)
 
 
-def _check_windows(segment: Integers, window: int) -> None:
-    """Every segment must hold a whole window."""
-    for start, stop in short_segments(segment, window):
-        raise ValueError(
-            f"embed: every segment must hold at least window={window} frames; got {stop - start} in segment "
-            f"{segment[start]} (frames {start} .. {stop - 1}). {_shorter(stop - start)}eave the segment out with "
-            f"frames.where(frames.segment != {segment[start]}, drop=True)."
-        )
-
-
-def _shorter(n: int) -> str:
-    """A window that would fit, where there is one."""
-    return f"Give window={n}, or l" if n > 1 else "L"
-
-
 def _data(array: xr.DataArray) -> da.Array | Array:
     """The data, in Dask unless they are small and here."""
     if array.chunks or array.nbytes <= _HERE_BYTES:
@@ -198,10 +181,12 @@ def part_of(table: Table, span: Span, window: int, chosen: Integers | None = Non
     return Part(rows_of(table.data, wanted.span), given, wanted)
 
 
-def _moments(frames: Floats, first: int, digested: bool, conditioning: Conditioning | None) -> moments.Moments:
+def _moments(
+    frames: Floats, first: int, digested: bool, looked: bool, conditioning: Conditioning | None
+) -> moments.Moments:
     """One task of :func:`check_moments`."""
     try:
-        return moments.moments(conditioned(np.asarray(frames, np.float64), conditioning), digested)
+        return moments.moments(conditioned(np.asarray(frames, np.float64), conditioning), digested, looked)
     except NegativeError as error:
         raise ValueError(
             f"embed: features must not be negative for their square root; got {error.least:g} between frames {first} "
@@ -210,8 +195,8 @@ def _moments(frames: Floats, first: int, digested: bool, conditioning: Condition
     except moments.NotFiniteError as error:
         raise ValueError(
             f"embed: frames must be finite; frame {first + error.index} is the first of {error.count} between "
-            f"{first} and {first + len(frames) - 1} with NaN or infinity. Cut the stretch out of the recording, "
-            "or leave the frames out with frames.dropna('frame') and a new segment after each hole."
+            f"{first} and {first + len(frames) - 1} with NaN or infinity. Open the recording with gaps='nan' "
+            "to leave such samples out, or use frames.dropna('frame') and a new segment after each hole."
         ) from None
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from manifold_observer.tasks.arrays import Array, Floats
 from manifold_observer.tasks.engine import conditioning as tasks
-from manifold_observer.tasks.engine.conditioning import Conditioning, Look
+from manifold_observer.tasks.engine.conditioning import Conditioning
+from manifold_observer.tasks.engine.moments import Axes, Moments
 
 from ..graph.compute import Progress, compute, task
-from ..graph.slabs import ROWS_BYTES, rows_of
-from ..graph.spans import blocks
+from ..graph.slabs import rows_of
 from ..graph.warn import warn
 from .blocks import Table, check_moments
 from .cuts import sample_spans
@@ -34,15 +34,13 @@ class Choice(NamedTuple):
     why: str
 
 
-def choose_conditioning(rows: Table, kind: str, condition: str, progress: Progress) -> Choice:
+def choose_conditioning(rows: Table, condition: str, progress: Progress) -> Choice:
     """How features are conditioned; it computes a pass over the frames where their values must be looked at.
 
     Parameters
     ----------
     rows
         Plain frames.
-    kind
-        Name of the features, as their attributes give it; empty where they say nothing.
     condition
         What was asked for: ``"auto"``, ``"none"``, ``"root"``, ``"log"`` or ``"standard"``.
     progress
@@ -58,7 +56,7 @@ def choose_conditioning(rows: Table, kind: str, condition: str, progress: Progre
         return _elementwise(rows, condition, floor, named[condition])
     if condition == "none" or rows.covariance is not None:
         return Choice(rows, "features are taken as they are")
-    return _by_kind(rows, kind if condition == "auto" else "sensors", progress)
+    return _by_kind(rows, rows.kind if condition == "auto" else "sensors", progress)
 
 
 def _by_kind(rows: Table, kind: str, progress: Progress) -> Choice:
@@ -67,9 +65,9 @@ def _by_kind(rows: Table, kind: str, progress: Progress) -> Choice:
         return _elementwise(rows, "root", 0.0, f"square root: {_ROOTED[kind]}")
     if kind == "log_rms":
         return Choice(rows, "features are taken as they are: they are logarithms already")
-    rows, total = check_moments(rows, progress)
+    rows, total = check_moments(rows, progress, looked=kind != "sensors")
     variance = total.squares / total.n
-    if kind != "sensors" and tasks.are_counts(_look(rows, progress), total.mean, variance):
+    if total.look is not None and tasks.are_counts(total.look, total.mean, variance):
         return _elementwise(rows, "root", 0.0, "square root: counts vary more where they are larger")
     deviation = np.sqrt(np.where(variance > 1e-28 * np.square(total.mean), variance, 1.0))
     rows = rows._replace(conditioning=Conditioning("none", 0.0, deviation))
@@ -81,44 +79,31 @@ def _elementwise(rows: Table, transform: str, floor: float, why: str) -> Choice:
     return Choice(rows._replace(conditioning=Conditioning(transform, floor, np.ones(rows.n_features))), why)
 
 
-def warn_cut(basis: Floats, conditioning: Conditioning | None, variance: Floats, variances: Floats, names: Any) -> None:
+def warn_cut(rows: Table, axes: Axes, total: Moments) -> None:
     """Name the sensors of which the leading axes keep next to nothing.
 
     Parameters
     ----------
-    basis
-        Leading axes, shape (p, r).
-    conditioning
+    rows
         Only standardised sensors are worth a word: of wide spectra most bins are left out on purpose.
-    variance
-        Of the conditioned features, shape (p,).
-    variances
-        Of the axes, shape (r,).
-    names
-        Labels of the features, or None.
+    axes
+        The leading axes.
+    total
+        Moments of the conditioned features.
     """
-    if conditioning is None or conditioning.transform != "none":
+    standardised = rows.conditioning is not None and rows.conditioning.transform == "none"
+    if not standardised or axes.basis is None or total.scatter is None:
         return
-    kept = np.square(basis) @ variances
+    variance, scatter = total.squares / total.n, total.scatter / total.n
+    kept = np.square(axes.basis) @ np.einsum("pr,pq,qr->r", axes.basis, scatter, axes.basis)
     cut = np.flatnonzero((variance > 0) & (kept < _KEPT * variance))
     if len(cut):
-        named = ", ".join(str(k if names is None else names[k]) for k in cut[:5]) + (", ..." if len(cut) > 5 else "")
+        named = ", ".join(str(k if rows.names is None else rows.names[k]) for k in cut[:5])
         warn(
             f"embed: {len(cut)} of {len(variance)} features have less than a tenth of their variance along the "
-            f"{basis.shape[1]} leading axes, and hardly count: {named}. Give a larger max_axes=, or leave others out."
+            f"{axes.width} leading axes, and hardly count: {named}{', ...' * (len(cut) > 5)}. Give a larger "
+            "max_axes=, or leave others out."
         )
-
-
-def _look(rows: Table, progress: Progress) -> Look:
-    """What all values show."""
-    spans = blocks(rows.n_frames, max(1, ROWS_BYTES // (8 * rows.n_features)))
-    seen = compute([task(_look_at, rows_of(rows.data, span)) for span in spans], "frames", progress)
-    return Look(min(one.least for one in seen), all(one.whole for one in seen))
-
-
-def _look_at(frames: Array) -> Look:
-    """One block."""
-    return tasks.look(np.asarray(frames, np.float64))
 
 
 def _floor(rows: Table) -> float:

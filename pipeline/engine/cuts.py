@@ -14,8 +14,7 @@ import numpy as np
 
 from manifold_observer.tasks.engine.panel import Pair
 
-from ..frames.segments import segment_spans
-from ..graph.spans import Integers, Span, blocks
+from ..graph.spans import Integers, Runs, Span, blocks, runs_of, segment_spans
 
 # Up to here every distance takes part in the median; beyond it a seeded sample does.
 EXACT_MEDIAN_FRAMES = 8192
@@ -56,30 +55,6 @@ def window_starts(segment: Integers, window: int) -> Integers:
     array([0, 0, 1, 1, 4, 4, 4])
     """
     return shrinking_windows(segment, window, (0, len(segment)))[0]
-
-
-class Runs(NamedTuple):
-    """Whole numbers that mostly count up by one, as (offset from counting, how many) pairs: a task's graph is small."""
-
-    offsets: Integers
-    lengths: Integers
-
-    def expand(self) -> Integers:
-        """The numbers."""
-        return np.repeat(self.offsets, self.lengths) + np.arange(int(self.lengths.sum()))
-
-
-def runs_of(numbers: Integers) -> Runs:
-    """Pack whole numbers.
-
-    Examples
-    --------
-    >>> runs_of(np.array([3, 4, 5, 9])).lengths
-    array([3, 1])
-    """
-    offsets = numbers - np.arange(len(numbers))
-    spans = segment_spans(offsets)
-    return Runs(offsets[[start for start, _ in spans]], np.array([stop - start for start, stop in spans]))
 
 
 class Reach(NamedTuple):

@@ -79,13 +79,13 @@ def leading(rows: Table, total: Moments, most: int) -> Turned:
     -------
     Axes that the frames span, those of largest variance first, and their variances.
     """
-    if total.scatter is not None:
-        values, basis = leading_axes(total.scatter / total.n, most)
-    else:
+    if total.scatter is None:
         size = max(min(_AXES_FRAMES, _AXES_BYTES // (8 * rows.n_features)), _AXES_RUN)
         spans = sample_spans(rows.n_frames, _AXES_RUN, size)
         whole = Axes(total.mean, None, rows.conditioning)
         values, basis = compute([task(_sampled_axes, whole, [rows_of(rows.data, span) for span in spans], most)])[0]
+    else:
+        values, basis = leading_axes(total.scatter / total.n, most)
     return Turned(Axes(total.mean, basis, rows.conditioning), values)
 
 
@@ -103,10 +103,10 @@ def shrink(rows: Table, turned: Turned, window: int, config: EmbedConfig, progre
     mean = sum((one.total for one in spreads), np.zeros((width, width))) / max(freedom, 1)
     ridge = _RIDGE * float(turned.variances.mean())
     names = shrinkage.TARGETS if config.shrinkage == "auto" else (config.shrinkage,)
-    ways = {
-        name: Shrinkage(_intensity(name, spreads, mean, turned.axes, parts, window), ridge, window, mean, name)
-        for name in names
-    }
+    target = shrinkage.pooled(mean) if "pooled" in names else None
+    apart = [] if target is None else compute([task(_apart, turned.axes, part, window, target) for part in parts])
+    asked = shrinkage.intensities(spreads, apart, width)
+    ways = {name: Shrinkage(asked[name], ridge, window, mean, name) for name in names}
     found = _compare(rows, turned.axes, window, ways, progress)
     said = {name: own.said for name, own in found.items()}
     best = max(said, key=lambda name: said[name].share)
@@ -130,18 +130,6 @@ def equal_frames_scale(shrunk: Shrunk, epsilon_factor: float) -> float:
         "out, or give epsilon=."
     )
     return epsilon_factor * (shrunk.scale or 0.0)
-
-
-def _intensity(name: str, spreads: list[Spread], mean: Floats, axes: Axes, parts: list[Part], window: int) -> float:
-    """Median intensity over the sampled windows."""
-    errors = np.concatenate([one.spreads for one in spreads])
-    if name == "identity":
-        squares, traces = (np.concatenate([getattr(one, part) for one in spreads]) for part in ("squares", "traces"))
-        return shrinkage.intensity(errors, shrinkage.from_identity(squares, traces, axes.width))
-    target = shrinkage.pooled(mean)
-    return shrinkage.intensity(
-        errors, np.concatenate(compute([task(_apart, axes, part, window, target) for part in parts]))
-    )
 
 
 class _Compared(NamedTuple):

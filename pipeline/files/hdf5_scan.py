@@ -70,7 +70,7 @@ def scan_hdf5(path: Path) -> dict[str, Stored]:
     with file:
         try:
             return _walk(path, file, h5py)
-        except (RuntimeError, KeyError, OSError, TypeError) as error:
+        except (RuntimeError, KeyError, OSError, TypeError, UnicodeDecodeError) as error:
             said = " ".join(str(error).split())
             raise refusal(path, "be valid HDF5", f'"{said}"', "Copy it again") from None
 

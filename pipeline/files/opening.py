@@ -115,7 +115,7 @@ def _stored_in(path: Path, engine: str, group: str) -> dict[str, Stored]:
         raise ValueError(
             f"open_recording: group must name a group in {path}; got {group!r}. Write it as in 'night/eeg'."
         )
-    if is_netcdf3(path):
+    if engine != "zarr" and is_netcdf3(path):
         raise ValueError(f"open_recording: group must be left out where there are none; got {group!r} for {path}.")
     if engine != "zarr":
         return {}

@@ -14,8 +14,7 @@ from xarray.indexes import RangeIndex
 
 from manifold_observer.tasks.frames.ticks import Ticks, read_ticks
 
-from ..graph.spans import Span
-from .segments import segment_spans
+from ..graph.spans import Span, segment_spans
 from .units import UNKNOWN, seconds_in
 
 # Rates that differ by less say the same: headers are written with few digits.

@@ -140,12 +140,19 @@ def _kind(column: NDArray[np.float64], *, alone: bool) -> str:
         return "counts the rows" if (steps == 1).all() else "rises from row to row"
     if len(known) >= _FEW_ROWS and not alone and np.mean(steps == steps[0]) > 0.9 and steps[0] != 0:
         return "counts the rows"
+    return _few_kind(known, values, alone=alone)
+
+
+def _few_kind(known: NDArray[np.float64], values: NDArray[np.float64], *, alone: bool) -> str:
+    """What the values of a channel look like that does not rise, by how many there are and how long they last."""
     if len(known) < _FEW_ROWS:
         return "whole" if (known % 1 == 0).all() else "plain"
     few = len(values) <= min(_MOST_VALUES, len(known) // _ROWS_A_VALUE)
     if (len(values) <= 2 or (few and (known % 1 == 0).all())) and (not alone or _lasts(known)):
         return "has only the value " + _shown(values) if len(values) == 1 else "has only the values " + _shown(values)
-    return "whole" if few and alone else "plain"
+    if alone:
+        return "whole" if few else "plain"
+    return "has only whole values that last" if (known % 1 == 0).all() and _lasts(known) else "plain"
 
 
 def _lasts(known: NDArray[np.float64]) -> bool:

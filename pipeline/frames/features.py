@@ -6,10 +6,12 @@ reads just the samples that its frames are made of.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 import dask.array as da
 import numpy as np
@@ -21,13 +23,14 @@ from manifold_observer.tasks.frames import log_rms as log_rms_task
 from manifold_observer.tasks.frames import stft as stft_task
 
 from .carried import carried
+from .given import keeps_dates
 from .labels import in_order
 from .recording import Clock, clock, start_time
 from .runs import Cut, computed
 from .segments import FrameRun, frame_runs, run_groups, unused_samples
 from .variables import annotate
 
-Frame = int | float | str
+Frame = int | float | str | timedelta | np.timedelta64
 # A frame of fewer samples asks whether the unit of the clock is right, where the file does not state it.
 _LEAST_ASSUMED = 2.0
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
@@ -35,6 +38,7 @@ _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _MAX_COUNT_BINS = 256
 
 
+@keeps_dates
 def histogram(
     recording: xr.DataArray,
     *,
@@ -96,6 +100,7 @@ def histogram(
     return _frames(recording, frame, hop, compute, labels, attrs)
 
 
+@keeps_dates
 def stft(recording: xr.DataArray, *, frame: Frame, hop: Frame | None = None, window: str = "hann") -> xr.DataArray:
     """Magnitudes of the short-time Fourier transform: linear, no padding, no overlap by default.
 
@@ -135,6 +140,7 @@ def stft(recording: xr.DataArray, *, frame: Frame, hop: Frame | None = None, win
     return _frames(recording, frame, hop, partial(stft_task.stft_magnitude, window=window), labels, attrs)
 
 
+@keeps_dates
 def log_rms(
     recording: xr.DataArray, *, frame: Frame, hop: Frame | None = None, floor: float | None = None
 ) -> xr.DataArray:
@@ -175,6 +181,7 @@ def log_rms(
     return _frames(recording, frame, hop, compute, _labels(recording), attrs)
 
 
+@keeps_dates
 def identity(recording: xr.DataArray) -> xr.DataArray:
     """Take every sample as a frame: for data that already are features (counts, sensor rows).
 
@@ -199,11 +206,9 @@ def identity(recording: xr.DataArray) -> xr.DataArray:
 
 
 FEATURES: dict[str, Callable[..., xr.DataArray]] = {
-    "histogram": histogram,
-    "stft": stft,
-    "log_rms": log_rms,
-    "identity": identity,
+    function.__name__: inspect.unwrap(function) for function in (histogram, stft, log_rms, identity)
 }
+"""Features by name; these count seconds, whatever the clock of the recording."""
 
 
 def _as_float(samples: NDArray[Any], frame: int, hop: int) -> NDArray[np.float64]:
@@ -222,15 +227,20 @@ def _checked(recording: xr.DataArray, name: str) -> xr.DataArray:
 
 def samples_in(frame: Frame, rate: float, what: str) -> int:
     """Whole samples in a frame that was given as samples or as a duration."""
-    count = int(frame) if isinstance(frame, int | np.integer) else round(_duration(frame, what) * rate)
+    count = int(frame) if _is_count(frame) else round(_duration(frame, what) * rate)
     if count < 1:
         raise ValueError(f"{what} must hold at least 1 sample; got {frame!r} at {rate:g} Hz.")
     return count
 
 
+def _is_count(frame: Frame) -> TypeGuard[int]:
+    """Whether a length is a number of samples; NumPy's timedeltas count as integers."""
+    return isinstance(frame, int | np.integer) and not isinstance(frame, bool | np.timedelta64)
+
+
 def _samples_in(frame: Frame, ticks: Clock, recording: xr.DataArray, what: str) -> int:
     """Whole samples in a frame of a recording; a duration needs a clock, whose unit must be sure."""
-    if isinstance(frame, int | np.integer):
+    if _is_count(frame):
         return samples_in(frame, ticks.sampling_rate, what)
     seconds = _duration(frame, what)
     if not ticks.known:
@@ -250,7 +260,9 @@ def _samples_in(frame: Frame, ticks: Clock, recording: xr.DataArray, what: str) 
 
 
 def _duration(text: Frame, what: str) -> float:
-    """Seconds of a duration such as '23ms'."""
+    """Seconds of a duration such as '23ms', or of a timedelta."""
+    if isinstance(text, timedelta | np.timedelta64):
+        return float(np.timedelta64(text) / np.timedelta64(1, "s"))
     match = re.fullmatch(r"\s*((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(us|ms|s|min|h)\s*", str(text))
     if match is None or not np.isfinite(float(match[1])):
         raise ValueError(
@@ -296,7 +308,9 @@ def shared_edges(recordings: Sequence[xr.DataArray], bins: int | None = None) ->
     found = da.compute([x.min() for x in data], [x.max() for x in data])
     low, high = float(min(found[0])), float(max(found[1]))
     if not (np.isfinite(low) and np.isfinite(high)):
-        raise ValueError("histogram: the recording holds NaN or infinity. Cut it out, or give edges=.")
+        raise ValueError(
+            "histogram: the recording holds NaN or infinity. Open it with gaps='nan' to leave such samples out."
+        )
     if bins is not None:
         return np.linspace(low, high if high > low else low + 1, bins + 1)
     first = min(low, 0.0) if high < _MAX_COUNT_BINS else low

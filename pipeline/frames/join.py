@@ -7,11 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
+from .alike import aligned, meaning_of
+from .dates import in_dates, is_dated
+from .given import frames_in_order
+
 # Frame periods of pause between recordings that have no common clock.
 _PAUSE = 2.0
 
 
-def join_frames(parts: Sequence[xr.DataArray]) -> xr.DataArray:
+def concat(parts: Sequence[xr.DataArray]) -> xr.DataArray:
     """Join frames in their order, each recording a segment (or several) of its own.
 
     Recordings whose clocks go on one after the other keep them. Where a clock starts over, as that of
@@ -39,16 +43,20 @@ def join_frames(parts: Sequence[xr.DataArray]) -> xr.DataArray:
     ...     np.zeros((2, 1)), dims=("frame", "feature"), attrs={"frame_period": 1.0},
     ...     coords={"time": ("frame", [0.5, 1.5]), "segment": ("frame", [0, 0])},
     ... )
-    >>> joined = join_frames([part, part])
+    >>> joined = concat([part, part])
     >>> joined.time.values, joined.segment.values
     (array([0.5, 1.5, 3.5, 4.5]), array([0, 0, 1, 1]))
     """
+    if not parts:
+        raise ValueError("concat: parts must hold the frames of at least 1 recording; got none.")
+    dated = all(isinstance(part, xr.DataArray) and is_dated(part) for part in parts)
+    parts = [frames_in_order(f"concat: the frames of recording {k}", part) for k, part in enumerate(parts, 1)]
     first = parts[0]
     if len(parts) == 1:
-        return first
-    moved, shifts, invented = [first], [0.0], []
-    for part in parts[1:]:
-        _check_alike(first, part)
+        return in_dates(first) if dated else first
+    moved, shifts, invented, known = [first], [0.0], [], meaning_of(first)
+    for number, other in enumerate(parts[1:], 2):
+        part = aligned(f"concat: the frames of recording {number}", known, other, "the first")
         before = moved[-1]
         end, period = float(before["time"][-1]), float(first.attrs["frame_period"])
         shift = _shift(first, part, end)
@@ -62,7 +70,8 @@ def join_frames(parts: Sequence[xr.DataArray]) -> xr.DataArray:
     joined["time"].attrs |= first["time"].attrs
     if unknown := [float(part["time"][0]) for part, made_up in zip(moved[1:], invented, strict=True) if made_up]:
         joined["time"].attrs["unknown_pauses"] = unknown
-    return joined.assign_attrs(time_shifts=shifts, unused_samples=unused)
+    joined = joined.assign_attrs(time_shifts=shifts, unused_samples=unused)
+    return in_dates(joined) if dated else joined
 
 
 def _shift(first: xr.DataArray, part: xr.DataArray, end: float) -> float | None:
@@ -71,7 +80,7 @@ def _shift(first: xr.DataArray, part: xr.DataArray, end: float) -> float | None:
     if apart is not None:
         if float(part["time"][0]) + apart <= end:
             raise ValueError(
-                "join_frames: recordings must follow each other in time; got one from "
+                "concat: recordings must follow each other in time; got one from "
                 f"{part['time'].attrs['start_time']} after one that ends later. Name them in the order of their clocks."
             )
         return apart
@@ -84,17 +93,3 @@ def seconds_between(start: str | None, other: str | None) -> float | None:
         return None
     instants = [np.datetime64(text.removesuffix("Z")) for text in (start, other)]
     return float((instants[1] - instants[0]) / np.timedelta64(1, "s"))
-
-
-def _check_alike(first: xr.DataArray, part: xr.DataArray) -> None:
-    """Frames can be joined only where they mean the same."""
-    if first.sizes["feature"] != part.sizes["feature"]:
-        raise ValueError(
-            f"join_frames: recordings must have the same features; got {first.sizes['feature']} and "
-            f"{part.sizes['feature']}. Are the channels and the sampling rates the same?"
-        )
-    periods = [float(x.attrs["frame_period"]) for x in (first, part)]
-    if not np.isclose(periods[0], periods[1], rtol=1e-6):
-        raise ValueError(
-            f"join_frames: recordings must have the same frame period; got {periods[0]} and {periods[1]} s."
-        )

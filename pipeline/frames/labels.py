@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from manifold_observer.tasks.frames.ticks import GAP_PERIODS
 
+from .given import array_of
+
 MAKE_FRAMES = "Make them with mo.histogram, mo.stft, mo.log_rms or mo.identity."
 
 
@@ -37,11 +39,28 @@ def in_order(what: str, values: xr.DataArray, dims: tuple[str, str], remedy: str
     >>> in_order("embed: frames", xr.DataArray([[1.0]], dims=("feature", "frame")), ("frame", "feature"), "").dims
     ('frame', 'feature')
     """
+    values = array_of(what, values, dims)
     if set(values.dims) != set(dims):
         raise ValueError(f"{what} must have dims ({', '.join(dims)}); got {values.dims}. {remedy}")
     if values.dtype.kind not in "iufb":
         raise TypeError(f"{what} must hold real numbers; got dtype {values.dtype}.")
-    return values.transpose(*dims)
+    return values if values.dims == dims else in_rows(values.transpose(*dims))
+
+
+def in_rows(values: xr.DataArray) -> xr.DataArray:
+    """The same numbers, row after row in memory: sums along a row round by how it lies there.
+
+    Examples
+    --------
+    >>> turned = xr.DataArray([[1.0], [2.0]], dims=("feature", "frame")).transpose()
+    >>> turned.values.flags.c_contiguous, in_rows(turned).values.flags.c_contiguous
+    (False, True)
+    """
+    if values.chunks:
+        return values.copy(
+            data=values.data.map_blocks(np.ascontiguousarray, dtype=values.dtype, meta=values.data._meta)
+        )
+    return values.copy(data=np.ascontiguousarray(values.values))
 
 
 def segment_of(labelled: xr.DataArray | xr.Dataset) -> NDArray[np.int64]:
@@ -67,6 +86,17 @@ def segment_of(labelled: xr.DataArray | xr.Dataset) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(steps > GAP_PERIODS * period)])
 
 
+def channels_of(labelled: xr.DataArray | xr.Dataset) -> NDArray[Any] | None:
+    """Channel of every feature, where features have one each.
+
+    Examples
+    --------
+    >>> channels_of(xr.DataArray([1.0], dims="feature", coords={"channel": ("feature", ["left"])})).tolist()
+    ['left']
+    """
+    return np.asarray(labelled["channel"].values) if "channel" in labelled.coords else None
+
+
 def frame_labels(labelled: xr.DataArray | xr.Dataset) -> dict[Any, xr.DataArray]:
     """Coordinates that belong to the frames alone."""
     return {name: c for name, c in labelled.coords.items() if c.dims == ("frame",)}
@@ -87,16 +117,18 @@ def frame_period(frames: xr.DataArray) -> float:
     return float(np.median(np.diff(frames["time"].values)))
 
 
-def check_features(what: str, embedding: xr.Dataset, frames: xr.DataArray) -> None:
-    """Refuse frames with other features than the embedding's, or none at all; ``what`` begins the sentence."""
-    known, got = embedding.sizes["feature"], frames.sizes["feature"]
-    if known != got:
-        raise ValueError(
-            f"{what} must have the {known} features of the embedding; got {got}. Make them with the "
-            "same options (frame=, edges=) as the embedded frames."
-        )
-    if frames.sizes["frame"] == 0:
-        raise ValueError(f"{what} must hold at least 1 frame; got 0.")
+def check_number(n: int, n_modes: int | None) -> None:
+    """Refuse too few frames to embed, or for so many modes.
+
+    Raises
+    ------
+    ValueError
+        Fewer than three frames, or than two more than modes.
+    """
+    if n < 3:
+        raise ValueError(f"embed: frames must hold at least 3 frames; got {n}. Choose shorter frames.")
+    if n_modes is not None and n_modes > n - 2:
+        raise ValueError(f"embed: n_modes must be at most {n - 2} for {n} frames; got {n_modes}. Ask for fewer modes.")
 
 
 def require(who: str, embedding: xr.Dataset, *names: str) -> None:

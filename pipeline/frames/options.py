@@ -7,11 +7,22 @@ from typing import Any
 
 
 def as_attributes(values: dict[str, Any]) -> dict[str, int | float | str]:
-    """Values as attributes hold them: NumPy's numbers become Python's, None becomes "none"."""
-    return {
-        name: "none" if value is None else value.item() if hasattr(value, "item") else value
-        for name, value in values.items()
-    }
+    """Values as attributes hold them: NumPy's numbers become Python's, None "none", True and False 1 and 0.
+
+    Examples
+    --------
+    >>> as_attributes({"rank": None, "causal": False})
+    {'rank': 'none', 'causal': 0}
+    """
+    return {name: _as_attribute(value) for name, value in values.items()}
+
+
+def _as_attribute(value: Any) -> Any:
+    """One value; NetCDF has no booleans."""
+    if value is None:
+        return "none"
+    plain = value.item() if hasattr(value, "item") else value
+    return int(plain) if isinstance(plain, bool) else plain
 
 
 def is_whole(value: object, least: int) -> bool:

@@ -15,10 +15,9 @@ import xarray as xr
 from numpy.typing import NDArray
 from xarray.indexes import RangeIndex
 
-from ..graph.spans import Span
+from ..graph.spans import Span, segment_spans
 from .clock import clock, seconds_of
 from .opening import OpenConfig
-from .segments import segment_spans
 
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"\s*((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(us|ms|s|min|h)\s*")

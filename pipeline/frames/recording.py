@@ -23,6 +23,7 @@ from .columns import ALL, check_signals, chosen, is_real, label_name, rows_of_sa
 from .label_place import names_file, only
 from .opening import OPTIONS, RATES, Names, OpenConfig
 from .policy import cut_at_gaps, in_order_of_time, noted
+from .regular import regular
 from .timing import along_time, in_seconds
 
 __all__ = ["GAP_PERIODS", "Clock", "clock", "open_recording", "start_time"]
@@ -168,7 +169,7 @@ def open_recording(
         recording = noted(recording, *recording.attrs.pop("notes"))
     if gaps != "ignore":
         recording = in_order_of_time(in_seconds(recording, config, where), config, where)
-    return cut_at_gaps(_with_clock(recording, config, where), config)
+    return cut_at_gaps(regular(_with_clock(recording, config, where)), config)
 
 
 def _for_reader(config: OpenConfig) -> dict[str, Any]:

@@ -5,13 +5,12 @@ A frame never leaves its segment.
 
 from __future__ import annotations
 
-import itertools
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..graph.spans import Integers, Span
+from ..graph.spans import Integers, Span, segment_spans
 
 # Bytes of samples that one feature task reads (float64), about.
 FEATURE_TASK_BYTES = 2**24
@@ -101,19 +100,6 @@ def _covered(n: int, frame: int, hop: int) -> int:
     return (total - 1) * hop + frame if total else 0
 
 
-def segment_spans(segment: Integers) -> list[Span]:
-    """Spans of equal values.
-
-    Examples
-    --------
-    >>> segment_spans(np.array([0, 0, 3]))
-    [(0, 2), (2, 3)]
-    """
-    cuts = np.flatnonzero(np.diff(segment)) + 1
-    bounds = [0, *(int(cut) for cut in cuts), len(segment)]
-    return [(a, b) for a, b in itertools.pairwise(bounds) if b > a]
-
-
 def short_segments(segment: Integers, window: int) -> list[Span]:
     """Spans of the segments that hold no whole window.
 
@@ -134,3 +120,24 @@ def restarts(segment: Integers) -> NDArray[np.bool_]:
     array([ True, False,  True])
     """
     return np.concatenate([[True], np.diff(segment) != 0]) if len(segment) else np.zeros(0, bool)
+
+
+def check_windows(segment: Integers, window: int) -> None:
+    """Refuse segments that hold no whole window, by the first of them.
+
+    Raises
+    ------
+    ValueError
+        A segment is shorter than the window.
+    """
+    for start, stop in short_segments(segment, window):
+        raise ValueError(
+            f"embed: every segment must hold at least window={window} frames; got {stop - start} in segment "
+            f"{segment[start]} (frames {start} .. {stop - 1}). {_shorter(stop - start)}eave the segment out with "
+            f"frames.where(frames.segment != {segment[start]}, drop=True)."
+        )
+
+
+def _shorter(n: int) -> str:
+    """A window that would fit, where there is one."""
+    return f"Give window={n}, or l" if n > 1 else "L"

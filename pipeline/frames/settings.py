@@ -137,7 +137,9 @@ def among_attributes(kind: type[Any], attrs: Mapping[Any, Any]) -> dict[str, Any
 def _read(kind: Field[Any], value: Any) -> Any:
     """One attribute: files give NumPy's numbers, and have no None."""
     plain = value.item() if hasattr(value, "item") else value
-    return None if isinstance(plain, str) and plain == "none" and "None" in parts_of(kind) else plain
+    if isinstance(plain, str) and plain == "none" and "None" in parts_of(kind):
+        return None
+    return bool(plain) if parts_of(kind) == {"bool"} else plain
 
 
 def plain_numbers(what: str, values: Iterable[Any]) -> tuple[float, ...]:

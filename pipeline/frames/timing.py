@@ -91,7 +91,7 @@ def _of_numbers(recording: xr.DataArray, config: OpenConfig, path: object) -> xr
     units = config.time_unit if config.time_unit and "unit_assumed" not in time.attrs and told != "s" else told
     plain = units.partition(" since ")[0]
     if plain.lower() in (*UNKNOWN, "1"):
-        return _told(recording, unit_assumed="time")
+        return noted(_told(recording, unit_assumed="time"), "read its clock, which states no unit, as seconds")
     if seconds_in(plain) is None:
         raise ValueError(
             f"open_recording: time must be in seconds, or another unit of time; {path} has {units!r}. Give its unit, "
@@ -100,7 +100,10 @@ def _of_numbers(recording: xr.DataArray, config: OpenConfig, path: object) -> xr
     if time.chunks:  # too long to be held in memory twice; who uses it converts it
         return _told(recording, units=units)
     if plain == "s" and plain == told:
-        return recording
+        assumed = time.attrs.get("unit_assumed")
+        return (
+            noted(recording, f"read its clock {assumed!r}, which states no unit, as seconds") if assumed else recording
+        )
     seconds = seconds_of(recording.assign_coords(time=time.assign_attrs(units=plain)))
     attrs = {name: value for name, value in time.attrs.items() if name not in ("units", "unit_assumed")}
     since = {"counted_from": units} if " since " in units else {}

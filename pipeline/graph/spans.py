@@ -1,6 +1,9 @@
-"""Spans of numbers: ``(start, stop)``, as slices have them."""
+"""Spans of numbers: ``(start, stop)``, as slices have them; and runs of numbers that count up."""
 
 from __future__ import annotations
+
+import itertools
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,3 +22,40 @@ def blocks(n: int, size: int) -> list[Span]:
     [(0, 2), (2, 4), (4, 5)]
     """
     return [(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def segment_spans(segment: Integers) -> list[Span]:
+    """Spans of equal values.
+
+    Examples
+    --------
+    >>> segment_spans(np.array([0, 0, 3]))
+    [(0, 2), (2, 3)]
+    """
+    cuts = np.flatnonzero(np.diff(segment)) + 1
+    bounds = [0, *(int(cut) for cut in cuts), len(segment)]
+    return [(a, b) for a, b in itertools.pairwise(bounds) if b > a]
+
+
+class Runs(NamedTuple):
+    """Whole numbers that mostly count up by one, as (offset from counting, how many) pairs: a task's graph is small."""
+
+    offsets: Integers
+    lengths: Integers
+
+    def expand(self) -> Integers:
+        """The numbers."""
+        return np.repeat(self.offsets, self.lengths) + np.arange(int(self.lengths.sum()))
+
+
+def runs_of(numbers: Integers) -> Runs:
+    """Pack whole numbers.
+
+    Examples
+    --------
+    >>> runs_of(np.array([3, 4, 5, 9])).lengths
+    array([3, 1])
+    """
+    offsets = numbers - np.arange(len(numbers))
+    spans = segment_spans(offsets)
+    return Runs(offsets[[start for start, _ in spans]], np.array([stop - start for start, stop in spans]))

@@ -14,13 +14,14 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from ..frames.alike import with_channels
 from ..frames.features import FEATURES
 from ..frames.recording import GAP_PERIODS, open_recording
 from ..frames.segments import frame_runs
 from ..frames.units import UNKNOWN, in_units
 from .config import RunConfig
 from .manifest import check_whole
-from .run import read_embedding
+from .run import embedding_in_seconds
 from .store import open_group
 from .timeline import (
     Lay,
@@ -119,11 +120,11 @@ def learnt_from(result: Path, *, clip: bool = False) -> Learnt:
         raise ValueError(
             f"continue: clip only applies to histogram features; got {config.features.name}. Leave it out."
         )
-    embedding, labels = read_embedding(result), open_group(result, "frames")["frames"]
+    embedding, labels = embedding_in_seconds(result), open_group(result, "frames")["frames"]
     small = [
         name for name in embedding.data_vars if name in _SMALL or embedding[name].dims != embedding["reference"].dims
     ]
-    embedding = embedding.assign({name: embedding[name].compute() for name in small})
+    embedding = embedding.assign(embedding[small].compute().data_vars)
     labels = labels.assign_coords(labels.coords.to_dataset().compute().coords)
     carry = open_group(result, "state")["carry"].load()
     sources = list(zip(map(Path, root["source_paths"]), root["source_samples"], strict=True))
@@ -337,13 +338,7 @@ def _opened(path: Path, learnt: Learnt, notice: Notice | None, *, growing: bool)
             raise
         notice(f"waiting for {path}: {error}")
         return None
-    known = "channel" in recording.coords
-    channels = [str(c) for c in recording["channel"].values] if known else map(str, range(recording.sizes["channel"]))
-    if list(dict.fromkeys(channels)) != learnt.channels:
-        raise ValueError(
-            f"continue: recordings must have the channels of the result, {', '.join(learnt.channels)}; got others "
-            f"in {path}. Give a recording of the same sensors."
-        )
+    recording = with_channels(f"continue: {path}", recording, learnt.channels)
     return in_units(recording, learnt.units, "continue")
 
 

@@ -13,8 +13,9 @@ import xarray as xr
 
 from ..embedding.embed import embed
 from ..embedding.plan import Plan, plan
+from ..frames.dates import in_dates
 from ..frames.features import FEATURES, shared_edges
-from ..frames.join import join_frames
+from ..frames.join import concat
 from ..frames.label_files import label_frames, labels_of
 from ..frames.label_place import names_file
 from ..frames.recording import clock, open_recording
@@ -22,6 +23,7 @@ from ..frames.units import alike, units_of
 from ..graph.sight import check_files
 from ..observers.bank import learn_bank
 from ..observers.calibrate import calibrate
+from ..observers.certainty import learn_certainty
 from ..observers.coordinates import reads_coordinates
 from ..observers.observe import observe
 from ..observers.smooth import smooth
@@ -203,7 +205,7 @@ def analyse(
         if config.calibrated:
             embedding = calibrate(embedding, progress=stages.report)
         if config.observer.resolved(coordinates=reads_coordinates(embedding)).reading == "coordinates":
-            embedding = learn_bank(embedding)
+            embedding = learn_certainty(learn_bank(embedding), new=True)
         # The frames stand beside the embedding already: it says where, and does not hold them twice.
         light = embedding.drop_vars(["reference", "reference_covariance"], errors="ignore")
         embedding = write_group(folder, "embedding", light.assign_attrs(reference="../frames"))
@@ -247,7 +249,13 @@ def open_result(out: Path) -> xr.DataTree:
     """
     attrs = check_whole("open_result", out)
     groups = sorted(path.parent.name for path in out.glob("*/zarr.json"))
-    return xr.DataTree.from_dict({"/": xr.Dataset(attrs=attrs), **{name: open_group(out, name) for name in groups}})
+    opened = {name: _dated(open_group(out, name)) for name in groups}
+    return xr.DataTree.from_dict({"/": xr.Dataset(attrs=attrs), **opened})
+
+
+def _dated(group: xr.Dataset) -> xr.Dataset:
+    """A group with date-times where they are known, as xarray opens it."""
+    return in_dates(group) if "time" in group.coords else group
 
 
 def read_embedding(out: str | os.PathLike[str]) -> xr.Dataset:
@@ -278,7 +286,11 @@ def read_embedding(out: str | os.PathLike[str]) -> xr.Dataset:
     >>> read_embedding(folder / "walk.zarr").reference.sizes
     Frozen({'frame': 300, 'feature': 3})
     """
-    out = Path(out)
+    return _dated(embedding_in_seconds(Path(out)))
+
+
+def embedding_in_seconds(out: Path) -> xr.Dataset:
+    """The embedding of a stored result as :func:`read_embedding` gives it, with time in seconds whatever its clock."""
     check_whole("read_embedding", out, ["embedding", "frames"])
     return _with_reference(open_group(out, "embedding"), open_group(out, "frames")["frames"])
 
@@ -303,7 +315,7 @@ def features_of(recordings: Sequence[xr.DataArray], config: RunConfig) -> xr.Dat
             f"run: {name} features need a frame length; got none. Give a duration such as 23ms, or a number of samples."
         )
     make = FEATURES[name]
-    return join_frames([_labelled(make(recording, **options), recording, config) for recording in recordings])
+    return concat([_labelled(make(recording, **options), recording, config) for recording in recordings])
 
 
 def _labelled(frames: xr.DataArray, recording: xr.DataArray, config: RunConfig) -> xr.DataArray:

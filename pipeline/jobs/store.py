@@ -18,6 +18,7 @@ from zarr.codecs import Crc32cCodec, ZstdCodec
 
 from manifold_observer.tasks.atomic import sync
 
+from ..frames.dates import as_calendar, from_calendar
 from ..graph.compute import large_graphs
 from .manifest import MARK, attributes, first_foreign, seal
 from .placement import check_place, check_replaceable, placed, rename_new, sync_tree
@@ -139,7 +140,7 @@ def write_group(folder: Path, name: str, dataset: xr.Dataset, *, fill: bool = Tr
     -------
     The group as it stands on disk.
     """
-    prepared = _rechunked(dataset.drop_encoding())
+    prepared = as_calendar(_rechunked(dataset.drop_encoding()))
     # Every chunk is stored, with a checksum: one that is missing or damaged shall not read as a number.
     how = {"write_empty_chunks": True, "compressors": (ZstdCodec(), Crc32cCodec())}
     encoding = dict.fromkeys(prepared.variables, how)
@@ -150,7 +151,7 @@ def write_group(folder: Path, name: str, dataset: xr.Dataset, *, fill: bool = Tr
 
 
 def open_group(folder: Path, name: str) -> xr.Dataset:
-    """Open one group lazily; where its numbers turn out to be damaged, the error names the array."""
+    """Open one group lazily, time in seconds; where its numbers turn out to be damaged, the error names the array."""
     return xr.open_dataset(folder, engine=_CheckedGroup, group=name, chunks={})
 
 
@@ -185,7 +186,10 @@ class _CheckedGroup(BackendEntrypoint):
     def open_dataset(self, filename_or_obj: Any, *, drop_variables: Any = None, group: str = "") -> xr.Dataset:
         place = Path(filename_or_obj) / group
         with _naming(place):  # coordinates of dimensions are read at once
-            opened = ZarrBackendEntrypoint().open_dataset(filename_or_obj, group=group, consolidated=False)
+            opened = ZarrBackendEntrypoint().open_dataset(
+                filename_or_obj, group=group, consolidated=False, decode_times=False
+            )
+        opened = from_calendar(opened)
         return opened.assign({name: _checked(variable, place / str(name)) for name, variable in _lazy(opened)})
 
 

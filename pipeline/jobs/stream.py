@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import xarray as xr
 
+from ..frames.dates import in_dates
 from ..frames.features import Frame, samples_in
 from ..frames.labels import segment_of
 from ..frames.segments import restarts
@@ -226,7 +227,8 @@ def open_stream(out: Path) -> xr.Dataset:
     whole = {str(name): values for name, values in last.data_vars.items() if "frame" not in values.dims}
     along = {"frames": _along(frames, "frames")}
     along |= {str(name): _along(states, str(name)) for name in last.data_vars if name not in whole}
-    return xr.Dataset({**along, **whole}, attrs={**attrs, **last.attrs})
+    opened = xr.Dataset({**along, **whole}, attrs={**attrs, **last.attrs})
+    return in_dates(opened) if "time" in opened.coords else opened
 
 
 def _along(parts: Sequence[xr.Dataset], name: str) -> xr.DataArray:
@@ -283,7 +285,9 @@ def _write(folder: Path, learnt: Learnt, carry: xr.DataArray, frames: xr.DataArr
     starts = restarts(segment_of(stored))
     starts[0] = at.windows
     # New frames have no coordinates to start from, as initial="paper" would; the carry needs none.
-    config = replace(config, initial="steady").resolved(coordinates=False)
+    config = replace(config, initial="steady" if config.initial == "paper" else config.initial).resolved(
+        coordinates=False
+    )
     with stages("observe"):
         write_group(folder, "state", scan(learnt.embedding, stored, config, starts, carry))
         stages.report("observer", 1, 1)

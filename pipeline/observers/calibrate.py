@@ -11,15 +11,17 @@ from numpy.typing import NDArray
 from manifold_observer.tasks.observers import dynamics, kalman
 
 from ..frames.conditioning import conditioning_of
+from ..frames.given import takes_frames
 from ..frames.labels import require, segment_of
 from ..frames.variables import annotate
 from ..graph.compute import Progress, silent
-from ..graph.warn import warn
+from .fits import warn_bent, warn_fit, warn_given
 from .projections import projections
 
 Floats = NDArray[np.float64]
 
 
+@takes_frames
 def calibrate(
     embedding: xr.Dataset, rates: NDArray[np.float64] | None = None, *, progress: Progress = silent
 ) -> xr.Dataset:
@@ -40,24 +42,33 @@ def calibrate(
 
     Returns
     -------
-    The embedding with ``calibrated_rate(mode)`` per frame and its standard error
-    ``calibrated_rate_error(mode)``, ``signal_variance(mode)``, ``feature_noise(feature)`` in squared feature units
-    and ``measurement_noise(mode, mode_1)``. Attributes: ``time_unit`` (times the step rates gives the calibrated
-    ones), ``time_unit_error``, and ``calibration_lag``, the longest lag looked at, in frames.
+    The embedding with ``calibrated_rate(mode)`` per frame and its standard error ``calibrated_rate_error(mode)``,
+    infinite where the frames do not tell the rate; ``own_rate(mode)`` and ``own_rate_error(mode)``, fitted to every
+    mode alone; ``signal_variance(mode)`` and ``signal_variance_error(mode)``, infinite where the mode does not decay at
+    its rate; ``feature_noise(feature)`` in squared feature units, ``measurement_noise(mode, mode_1)`` and the
+    standard error of its diagonal ``measurement_noise_error(mode)``. Attributes:
+    ``time_unit`` (times the step rates gives the calibrated ones), ``time_unit_error``, ``calibration_lag``, the
+    longest lag looked at, in frames, ``calibration_sampling``, ``"good"`` or what is wrong in a word, and
+    ``goodness_of_fit``, the share of its autocovariance that one time unit explains, sampling errors aside (1: all), of
+    the mode where it explains least.
 
     Raises
     ------
     ValueError
-        The embedding has no reference frames, or the rates are no numbers of at least 0.
+        The embedding has no reference frames, more modes than its lift has independent columns, or the rates are not
+        finite numbers of at least 0.
 
     Warns
     -----
     UserWarning
-        The frames are too far apart for the state to be seen moving, or the recording is too short.
+        The frames are too far apart for the state to be seen moving; the recording or its segments are too short;
+        modes do not decay as the spectrum says, or as rates that were given; or the rate is a bound of the search.
 
     Notes
     -----
-    Two passes over the frames; memory O(N modes) here.
+    Two passes over the frames; memory O(N modes) here. Errors are those of a jackknife over ten stretches of the
+    recording: twice the error covers the true rate in 19 of 20 recordings. Where the decays that modes show by
+    themselves lie apart by more than their errors, the error is at least as large as that.
 
     Examples
     --------
@@ -76,63 +87,105 @@ def calibrate(
     require("calibrate", embedding, "reference", "feature_variance")
     if rates is None and not (embedding["rate"].values > 0).any():
         raise ValueError("calibrate: some step rate must be above 0; all are 0. Take a smaller epsilon_factor.")
+    check_rank("calibrate", embedding)
     known = None if rates is None else given_rates("calibrate", embedding, rates)
-    segment = segment_of(embedding)
-    step_rates, lift, mean = (embedding[name].values for name in ("rate", "lift", "feature_mean"))
+    inputs = _inputs(embedding, np.linalg.pinv(embedding["lift"].values), progress)
+    shape, segment = embedding["rate"].values if known is None else known, segment_of(embedding)
+    seen = dynamics.calibrate(inputs, segment, shape) if (shape > 0).any() else None
+    found = seen if known is None else None
+    decay = shape if found is None else found.unit * shape
+    signal, learnt = _noise(embedding, inputs, decay, None if found is None else found.error, progress)
+    if found is not None and found.sampling in ("sparse", "segments"):
+        signal = signal._replace(error=np.full(len(signal.error), np.inf))
+    rates_learnt, attrs = _rates(found)
+    learnt |= {**rates_learnt, "signal_variance_error": ("mode", signal.error)}
+    if found is not None:
+        warn_fit(found, decay, segment)
+    elif seen is not None:
+        warn_given(seen, shape)
+    if found is None or found.sampling not in ("sparse", "segments"):
+        warn_bent(signal)
+    return annotate(embedding.assign(learnt).assign_attrs(attrs))
+
+
+def _rates(found: dynamics.Dynamics | None) -> tuple[dict[str, Any], dict[str, float | int | str]]:
+    """Variables and attributes of rates that were fitted, or given."""
+    if found is None:
+        return {}, {"calibration": "given"}
+    variables: dict[str, Any] = {
+        "calibrated_rate_error": ("mode", found.error),
+        "own_rate": ("mode", found.own),
+        "own_rate_error": ("mode", found.own_error),
+    }
+    return variables, {
+        "calibration": "frames",
+        "time_unit": found.unit,
+        "time_unit_error": found.unit_error,
+        "calibration_lag": found.longest_lag,
+        "calibration_sampling": found.sampling,
+        "goodness_of_fit": found.goodness,
+    }
+
+
+def _inputs(embedding: xr.Dataset, reading: Floats, progress: Progress) -> Floats:
+    """One number a mode of every embedded frame."""
     how = conditioning_of(embedding)
-    (inputs,) = projections(embedding["reference"], mean, np.linalg.pinv(lift), conditioning=how, progress=progress)
-    found = None
-    if known is None:
-        found = dynamics.calibrate(inputs, segment, step_rates)
-        decay, signal = found.unit * step_rates, found.signal
-    else:
-        decay, signal = known, dynamics.near_signal(inputs, segment, known)
-    noise = dynamics.noise_variances(embedding["feature_variance"].values, lift, signal)
+    mean, reference = embedding["feature_mean"].values, embedding["reference"]
+    return projections(reference, mean, reading, conditioning=how, progress=progress)[0]
+
+
+def _noise(
+    embedding: xr.Dataset, inputs: Floats, decay: Floats, error: Floats | None, progress: Progress
+) -> tuple[dynamics.Signal, dict[str, Any]]:
+    """Signal and noise as the best reading of the features shows them, which noise decides itself."""
+    lift, segment = embedding["lift"].values, segment_of(embedding)
+    signal = dynamics.near_signal(inputs, segment, decay)
+    noise = dynamics.noise_variances(embedding["feature_variance"].values, lift, signal.variance)
     reading, _ = kalman.weighted_reading(lift, noise)
-    (readings,) = projections(embedding["reference"], mean, reading, conditioning=how, progress=progress)
-    signal = dynamics.near_signal(readings, segment, decay)
+    readings = _inputs(embedding, reading, progress)
+    signal = dynamics.near_signal(readings, segment, decay, error)
     learnt: dict[str, Any] = {
         "calibrated_rate": ("mode", decay),
-        "signal_variance": ("mode", signal),
+        "signal_variance": ("mode", signal.variance),
         "feature_noise": ("feature", noise),
-        "measurement_noise": (("mode", "mode_1"), dynamics.measurement_noise(readings, signal)),
+        "measurement_noise_error": ("mode", signal.noise_error),
+        "measurement_noise": (("mode", "mode_1"), dynamics.measurement_noise(readings, signal.variance)),
     }
-    attrs: dict[str, float | int | str] = {"calibration": "given"}
-    if found is not None:
-        _warn(found, decay)
-        learnt["calibrated_rate_error"] = ("mode", found.unit_error * step_rates)
-        attrs |= {"calibration": "frames", "time_unit": found.unit, "time_unit_error": found.unit_error}
-        attrs["calibration_lag"] = found.longest_lag
-    return annotate(embedding.assign(learnt).assign_attrs(attrs))
+    return signal, learnt
 
 
 def given_rates(who: str, embedding: xr.Dataset, rates: NDArray[np.float64]) -> Floats:
     """Decay of every mode over one frame, as the user knows it."""
     given = np.asarray(rates, np.float64)
-    if given.shape != (embedding.sizes["mode"],) or not (given >= 0).all():
+    if given.shape != (embedding.sizes["mode"],) or not ((given >= 0) & np.isfinite(given)).all():
         raise ValueError(
-            f"{who}: rates must be {embedding.sizes['mode']} numbers of at least 0, one a mode; got {rates!r}."
+            f"{who}: rates must be {embedding.sizes['mode']} numbers of at least 0, finite, one a mode; got {rates!r}."
         )
     return given
 
 
-def _warn(found: dynamics.Dynamics, decay: Floats) -> None:
-    """Say where the sampling cannot show the dynamics."""
-    sentence = ""
-    if found.sampling == "sparse":
-        sentence = (
-            "calibrate: no mode remembers the frame before it, beyond chance: the frames are too far apart for these "
-            "dynamics, and the calibrated rates are a bound at best. Take shorter frames, or a smaller hop."
-        )
-    elif found.sampling == "short":
-        sentence = (
-            f"calibrate: the slowest mode takes {1 / decay.min():.0f} frames to decay, and the recording spans too few "
-            "such times to tell: the calibrated rates are a guess. Take a longer recording."
-        )
-    elif found.unit_error > 0.5 * found.unit:
-        sentence = (
-            f"calibrate: the time unit is known to {100 * found.unit_error / found.unit:.0f} % only: the state moved "
-            "differently in different stretches, or little of it was seen. Take a longer recording."
-        )
-    if sentence:
-        warn(sentence)
+def check_rank(who: str, embedding: xr.Dataset) -> None:
+    """Refuse modes that the features cannot tell apart.
+
+    Examples
+    --------
+    >>> toy = xr.Dataset({"lift": (("feature", "mode"), [[1.0, 2.0]])})
+    >>> check_rank("calibrate", toy)
+    Traceback (most recent call last):
+    ValueError: calibrate: the lift must have as many independent columns as modes; got rank 1 ...
+    """
+    missing = rank_missing(embedding)
+    if missing:
+        raise ValueError(f"{who}: the lift must have as many independent columns as modes; got {missing}")
+
+
+def rank_missing(embedding: xr.Dataset) -> str:
+    """What features lack to tell modes apart, and the remedy; nothing where they can."""
+    lift = embedding["lift"].values
+    rank, n_modes = int(np.linalg.matrix_rank(lift)), lift.shape[1]
+    if rank >= n_modes:
+        return ""
+    return (
+        f"rank {rank} for {n_modes} modes of {lift.shape[0]} features, which cannot tell them apart. Embed with "
+        f"n_modes={max(rank, 1)}, or with more features."
+    )

@@ -15,6 +15,10 @@ from ..frames.join import seconds_between
 from ..frames.labels import frame_labels, frame_period
 from ..frames.recording import GAP_PERIODS
 
+SINCE = "frames_since_start"
+"""Attribute of a carry: how many frames of the segment are behind it."""
+_LONG_AGO = 2**62
+
 
 class Seam(NamedTuple):
     """Between a carry and the first frame: whether windows start anew, and whether observers do."""
@@ -91,6 +95,22 @@ def carry_attrs(frames: xr.DataArray) -> dict[str, float | str]:
         return {}
     attrs: dict[str, float | str] = {"last_time": float(frames["time"][-1]), "frame_period": frame_period(frames)}
     return attrs | {k: v for k, v in frames["time"].attrs.items() if k == "start_time"}
+
+
+def ages_of(starts: NDArray[np.bool_], carry: xr.DataArray | None = None) -> NDArray[np.int64]:
+    """Frames before each frame in its segment, those of earlier calls included.
+
+    A carry that does not say how many (of a steady gain, or of an earlier version) counts as from long ago.
+
+    Examples
+    --------
+    >>> ages_of(np.array([False, False, True]), xr.DataArray([0.0], dims="mode", attrs={"frames_since_start": 7}))
+    array([7, 8, 0])
+    """
+    before = _LONG_AGO if carry is None else int(carry.attrs.get(SINCE, _LONG_AGO))
+    numbers = np.arange(len(starts))
+    firsts = np.maximum.accumulate(np.where(starts, numbers, -before))
+    return numbers - firsts
 
 
 def joined(parts: Sequence[Delayed], lengths: Sequence[int], n_columns: int) -> da.Array:

@@ -21,7 +21,7 @@ STEPS = ("exact", "euler")
 RATES = ("step", "paper", "generator", "calibrated")
 USUAL_RATES = {"auto": "step", "paper": "step", "unit": "step", "kalman": "calibrated", "dmk": "paper"}
 """The rates that a gain takes where none are named."""
-INITIALS = ("steady", "paper")
+INITIALS = ("steady", "paper", "prior", "auto")
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,10 @@ class ObserverConfig:
     """From one frame to the next: a zero-order hold (exact), or Euler's rule."""
     substeps: int | None = None
     """Euler steps per frame; enough to contract by default."""
-    initial: str = setting("steady", choices=INITIALS)
-    """State before the first frame of a segment: where the gain settles (steady), or its coordinates (paper)."""
+    initial: str = setting("auto", choices=INITIALS)
+    """State before the first frame of a segment: where the steady gain settles (steady); its coordinates (paper); or
+    the mean, with its stationary variance, from which an optimal gain varies in time (prior). auto is prior for the
+    gain kalman, else steady."""
     rates: str | Sequence[float] | NDArray[np.float64] | None = setting(None, choices=RATES)
     """Decay of the modes: one frame as a step of the Markov chain (step), as printed (paper), of the hidden diffusion
     (generator), as the embedded frames move (calibrated), or numbers per frame; by default step, for the gain dmk
@@ -70,6 +72,11 @@ class ObserverConfig:
             )
         if self.rates is not None and not isinstance(self.rates, str):
             object.__setattr__(self, "rates", plain_numbers("observe: rates", self.rates))
+        if self.initial == "prior" and not self.optimal and self.gain != "auto":
+            raise ValueError(
+                f"observe: initial='prior' needs gain='kalman' or 'dmk'; got gain={self.gain!r}. Leave "
+                "initial out, or give gain='kalman'."
+            )
         if self.substeps is not None and (self.step != "euler" or not is_whole(self.substeps, 1)):
             raise ValueError(
                 f"observe: substeps must be at least 1, and only applies to step='euler'; got {self.substeps} with "
@@ -91,8 +98,11 @@ class ObserverConfig:
         ValueError
             Coordinates are wanted of an embedding that has none to read, or with options of the linear reading.
         """
-        linear = replace(self, gain=usual_gain if self.gain == "auto" else self.gain, reading="lift")
-        touched = replace(self, reading="auto") != ObserverConfig()
+        gain = usual_gain if self.gain == "auto" else self.gain
+        usual_initial = "prior" if gain == "kalman" else "steady"
+        initial = usual_initial if self.initial == "auto" else self.initial
+        linear = replace(self, gain=gain, initial=initial, reading="lift")
+        touched = not self._untouched
         if self.reading == "auto":
             return linear if touched or not coordinates else replace(self, reading="coordinates")
         if self.reading == "lift":
@@ -125,14 +135,24 @@ class ObserverConfig:
         """Whether the dynamics come from the embedded frames."""
         return self.named_rates == "calibrated"
 
+    @property
+    def varies(self) -> bool:
+        """Whether the gain varies from the first frame of a segment on."""
+        return self.optimal and self.initial == "prior"
+
+    @property
+    def _untouched(self) -> bool:
+        """Whether no option of the linear reading is given; older results hold ``"steady"``, the default then."""
+        initial = "auto" if self.initial == "steady" else self.initial
+        return replace(self, reading="auto", initial=initial) == ObserverConfig()
+
     def options(self) -> dict[str, Any]:
         """Options of :func:`observe`."""
         return asdict(self)
 
     def smoother(self) -> ObserverConfig:
         """The settings of a smoother beside this observer: its own, with an optimal gain."""
-        untouched = replace(self, reading="auto") == ObserverConfig()
-        return self if self.optimal or untouched else replace(self, gain="kalman")
+        return self if self.optimal or self._untouched else replace(self, gain="kalman")
 
     def attrs(self) -> dict[str, int | float | str]:
         """Settings as attributes that every file format can hold."""

@@ -16,7 +16,8 @@ from ..frames.variables import annotate
 from ..graph.compute import task
 from ..graph.warn import warn
 from .bank import BRIDGED, Readings, ends_of, in_deviations, learn_bank, reading_names, scan_bank, starts_of
-from .carries import Seam, carry_attrs, joined, seam
+from .carries import SINCE, Seam, ages_of, carry_attrs, joined, seam
+from .certainty import learn_certainty, state_deviations
 
 Floats = NDArray[np.float64]
 # Share and number of far frames above which a recording is said to be unlike the embedded one.
@@ -54,19 +55,22 @@ def observe_coordinates(
 
     Returns
     -------
-    ``state(frame, mode)``, ``far(frame)`` and ``carry(carried)``.
+    ``state(frame, mode)``, ``state_std(frame, mode)``, ``far(frame)`` and ``carry(carried)``.
     """
     embedding = learn_bank(embedding)
-    found, anew, before = _readings(embedding, frames, carry, at)
+    found, anew, before, new = _readings(embedding, frames, carry, at)
+    embedding = learn_certainty(embedding, new=bool(new.any()))
     lazy = frames if frames.chunks else frames.chunk()
     lengths = lazy.data.chunks[0]
     parts, last = scan_bank(embedding, Readings(in_deviations(embedding, found.values), anew), lengths, before.bank)
     states = joined(parts, lengths, found.values.shape[1])
     result = _labelled(embedding, frames, states, found)
+    ages = ages_of(anew, carry)
+    result["state_std"] = (("frame", "mode"), state_deviations(embedding, ages, (new, found.far), states))
     past = _past(embedding, frames, before.past)
     size = len(before.bank) + past.size
     handed = da.from_delayed(task(_carry_of, last, past), (size,), dtype=np.float64, meta=np.empty(0))
-    result["carry"] = ("carried", handed, {**carry_attrs(frames), "bank": len(before.bank)})
+    result["carry"] = ("carried", handed, {**carry_attrs(frames), "bank": len(before.bank), SINCE: int(ages[-1]) + 1})
     annotate(result)
     return result if frames.chunks else result.compute()
 
@@ -81,25 +85,29 @@ def smooth_coordinates(embedding: xr.Dataset, frames: xr.DataArray) -> xr.Datase
 
     Returns
     -------
-    ``state(frame, mode)`` and ``far(frame)``.
+    ``state(frame, mode)``, ``state_std(frame, mode)`` and ``far(frame)``.
     """
     embedding = learn_bank(embedding)
-    found, anew, before = _readings(embedding, frames, None, None)
+    found, anew, before, new = _readings(embedding, frames, None, None)
+    embedding = learn_certainty(embedding, new=bool(new.any()))
     lazy = frames if frames.chunks else frames.chunk()
     lengths = lazy.data.chunks[0]
     values = in_deviations(embedding, found.values)
     forwards, _ = scan_bank(embedding, Readings(values, anew), lengths, before.bank)
     backwards, _ = scan_bank(embedding, Readings(values[::-1], ends_of(anew)), lengths[::-1], before.bank, "bank_back")
     parts = [task(_mean, ahead, back) for ahead, back in zip(forwards, backwards[::-1], strict=True)]
-    result = _labelled(embedding, frames, joined(parts, lengths, values.shape[1]), found)
+    states = joined(parts, lengths, values.shape[1])
+    result = _labelled(embedding, frames, states, found)
+    ages = np.stack([ages_of(anew), ages_of(ends_of(anew))[::-1]])
+    result["state_std"] = (("frame", "mode"), state_deviations(embedding, ages, (new, found.far), states))
     result = annotate(result.assign_attrs(smoothed="forwards and backwards"))
     return result if frames.chunks else result.compute()
 
 
 def _readings(
     embedding: xr.Dataset, frames: xr.DataArray, carry: xr.DataArray | None, at: Seam | None
-) -> tuple[Read, NDArray[np.bool_], Carried]:
-    """Coordinates of all frames, where observers start anew, and what came before."""
+) -> tuple[Read, NDArray[np.bool_], Carried, NDArray[np.bool_]]:
+    """Coordinates of all frames, where observers start anew, what came before, and which frames are new."""
     columns = embedding.sizes["reading"] * len(np.atleast_1d(embedding.attrs["poles"]))
     before, at = _before(embedding, frames, carry, at, columns)
     number = embedded_numbers(embedding, frames)
@@ -107,7 +115,7 @@ def _readings(
     anew = starts_of(frames)
     anew[0] = at.filters
     _warn_far(found)
-    return found, anew, before
+    return found, anew, before, number < 0
 
 
 def _before(

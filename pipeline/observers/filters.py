@@ -9,30 +9,58 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from manifold_observer.tasks.observers import dynamics, kalman, observer
-from manifold_observer.tasks.observers.kalman import Model, Steady
+from manifold_observer.tasks.observers.kalman import Model, Schedule, Steady
 from manifold_observer.tasks.observers.observer import Filter
 
 from ..frames.labels import frame_period
-from .calibrate import calibrate, given_rates
+from ..graph.warn import warn
+from .calibrate import calibrate, check_rank, given_rates, rank_missing
 from .config import ObserverConfig
 from .rates import generator_rates
 
 Floats = NDArray[np.float64]
+# Share of its variance that a mode forgets in a frame at least, for an optimal filter: below it equations are singular.
+_LEAST_FORGOTTEN = 1e-7
+
+
+class Doubt(NamedTuple):
+    """What deviations are multiplied by (m,), infinity where nothing is known, and what is added to variances (m,)."""
+
+    factor: Floats
+    added: Floats
 
 
 class Chosen(NamedTuple):
-    """A filter, the decay of its modes over a frame, and for optimal gains the model behind it."""
+    """A filter and the decay of its modes over a frame; for optimal gains the model and the deviations behind it.
+
+    ``schedule`` holds the gains of one that starts from its prior; ``doubt`` is what the model does not say of itself.
+    """
 
     filter: Filter
     decay: Floats
-    model: Model | None
-    steady: Steady | None
+    model: Model | None = None
+    steady: Steady | None = None
+    schedule: Schedule | None = None
+    doubt: Doubt | None = None
 
     @property
     def contraction(self) -> float:
         """Factor by which a frame brings two states together at least, in the metric of the posterior."""
         metric = None if self.steady is None else self.steady.posterior
-        return observer.contraction_factor(self.filter.transition, metric)
+        factor = observer.contraction_factor(self.filter.transition, metric)
+        return factor if self.schedule is None else max(factor, self.schedule.contraction)
+
+    def varying(self) -> tuple[Model, Schedule]:
+        """The model and the gains of a filter that starts from its prior."""
+        if self.model is None or self.schedule is None:
+            raise AssertionError("a gain that varies, without a model")
+        return self.model, self.schedule
+
+    def told(self, variances: Floats) -> Floats:
+        """Deviations (k, m) from error variances."""
+        if self.doubt is None:
+            return np.sqrt(variances)
+        return np.sqrt(variances + self.doubt.added) * self.doubt.factor
 
 
 def choose_filter(
@@ -58,7 +86,7 @@ def choose_filter(
     Raises
     ------
     ValueError
-        Bad rates, or an Euler map that does not contract.
+        Bad rates, an Euler map that does not contract, or for optimal gains more modes than features can tell apart.
     """
     own = None if config.calibrated else _rates(embedding, frames, config)
     if own is None or config.gain == "kalman":
@@ -66,13 +94,51 @@ def choose_filter(
     decay = embedding["calibrated_rate"].values if own is None else own
     if not config.optimal:
         poles = _contracting_poles(decay, config.gamma, config)
+        missing = rank_missing(embedding)
+        if missing:
+            warn(f"observe: the linear reading needs as many independent columns of the lift as modes; got {missing}")
         inverse = np.linalg.pinv(embedding["lift"].values)
         gain = observer.steady_gain(config.gamma, config.gain)
-        return Chosen(observer.contracting(inverse, poles, gain), decay, None, None)
-    poles = _contracting_poles(decay, 0.0, config)
+        return Chosen(observer.contracting(inverse, poles, gain), decay)
+    check_rank("observe", embedding)
+    poles = _forgetting_poles(decay, config)
     model = _learnt(embedding, poles) if config.gain == "kalman" else _diffusion_maps_kalman(embedding, poles, decay)
     known = kalman.steady(model)
-    return Chosen(kalman.kalman(model, known), decay, model, known)
+    varying = kalman.schedule(model) if config.varies else None
+    return Chosen(kalman.kalman(model, known), decay, model, known, varying, _doubt(embedding, config))
+
+
+def _doubt(embedding: xr.Dataset, config: ObserverConfig) -> Doubt | None:
+    r"""How far bands must reach beyond those of the model, because signal and noise are estimates.
+
+    With a relative error ρ of a variance a deviation is wrong by ρ/2, and a band of 95 % holds less on average: to
+    second order :math:`1 + \rho^2 / 2` makes up for it. Where noise is most of what is measured the signal counts, and
+    the noise where signal is. A signal or noise that was found to be less than its own error may be as large as that.
+    The factor is infinite for modes of which it is not known how much is noise.
+    """
+    if config.gain != "kalman" or "measurement_noise_error" not in embedding:
+        return None
+    names = ("signal_variance", "signal_variance_error", "measurement_noise_error")
+    signal, error, noise_error = (embedding[name].values for name in names)
+    noise = np.diag(embedding["measurement_noise"].values)
+    signal, noise = np.maximum(signal, 1e-300), np.maximum(noise, 1e-300)
+    known, whole = np.isfinite(error), signal + noise
+    of_noise = np.minimum(noise_error / noise, 1.0) * signal / whole
+    of_signal = np.minimum(error / signal, 1.0) * noise / whole
+    added = np.maximum(noise_error - noise, 0.0) + np.maximum(np.where(known, error, 0.0) - signal, 0.0)
+    return Doubt(np.where(known, 1 + (of_noise**2 + of_signal**2) / 2, np.inf), added)
+
+
+def _forgetting_poles(decay: Floats, config: ObserverConfig) -> Floats:
+    """Poles of an optimal filter, refused where a mode never forgets: it would have no variance to start from."""
+    poles = _contracting_poles(decay, 0.0, config)
+    kept = np.flatnonzero(1 - np.square(poles) < _LEAST_FORGOTTEN)
+    if len(kept):
+        raise ValueError(
+            f"observe: the rates must be above 0 for gain={config.gain!r}; got {decay[kept[0]]:.3g} a frame for mode "
+            f"{kept[0] + 1}, which would not forget. Give numbers of 1e-6 or more as rates=, or take gain='unit'."
+        )
+    return poles
 
 
 def _calibrated(embedding: xr.Dataset, decay: Floats | None) -> xr.Dataset:

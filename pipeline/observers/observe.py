@@ -13,16 +13,19 @@ from numpy.typing import NDArray
 
 from manifold_observer.tasks.arrays import first_not_finite
 from manifold_observer.tasks.engine.conditioning import Conditioning, conditioned
-from manifold_observer.tasks.observers import observer
+from manifold_observer.tasks.observers import kalman, observer
+from manifold_observer.tasks.observers.kalman import Schedule, Steady
 from manifold_observer.tasks.observers.observer import Filter
 
+from ..frames.alike import frames_like
 from ..frames.conditioning import conditioning_of
-from ..frames.labels import MAKE_FRAMES, check_features, frame_labels, in_order, segment_of
+from ..frames.given import takes_frames
+from ..frames.labels import MAKE_FRAMES, frame_labels, segment_of
 from ..frames.segments import restarts
 from ..frames.variables import annotate
 from ..graph.compute import task
 from ..graph.slabs import chunks_of
-from .carries import carry_attrs, given_carry, joined, seam
+from .carries import SINCE, ages_of, carry_attrs, given_carry, joined, seam
 from .config import ObserverConfig
 from .coordinates import observe_coordinates, reads_coordinates
 from .filters import Chosen, choose_filter
@@ -38,6 +41,7 @@ class Scanned(NamedTuple):
     lengths: tuple[int, ...]
 
 
+@takes_frames
 def observe(
     embedding: xr.Dataset,
     frames: xr.DataArray,
@@ -45,7 +49,7 @@ def observe(
     gain: str = "auto",
     step: str = "exact",
     rates: str | NDArray[np.float64] | None = None,
-    initial: str = "steady",
+    initial: str = "auto",
     carry: xr.DataArray | None = None,
     *,
     substeps: int | None = None,
@@ -83,8 +87,8 @@ def observe(
         ``"unit"``: the same filter, scaled to settle to u. ``"kalman"``: the optimal one for the dynamics and
         the noise that the embedded frames show (see :func:`calibrate`). ``"dmk"``: the settings of the authors'
         follow-up [2]_, process noise :math:`\mathrm{diag}(\lambda^2)` and measurement noise
-        :math:`\mathrm{diag}(\mathrm{var}\,z)`. The last two take the steady gain of the Riccati equation, and
-        their state estimates :math:`\psi` itself.
+        :math:`\mathrm{diag}(\mathrm{var}\,z)`. The last two take the gains of the Riccati equation, and their state
+        estimates :math:`\psi` itself.
     step
         ``"exact"`` or ``"euler"``.
     rates
@@ -95,8 +99,10 @@ def observe(
         numbers per frame, one a mode. By default ``"calibrated"`` for ``"kalman"``, ``"paper"`` for ``"dmk"``,
         else ``"step"``.
     initial
-        State before a segment's first frame: ``"steady"``, what the gain would settle to if the first
-        frame lasted for ever; or ``"paper"``, its coordinate (embedded frames only).
+        State before a segment's first frame. ``"prior"``, which ``"auto"`` is for ``gain="kalman"``: the mean, with
+        the stationary variance; the gain is then the best one for every frame, from the first one on, and settles to
+        the steady one. ``"steady"``, which ``"auto"`` is for the others: what the steady gain would settle to if the
+        first frame lasted for ever. ``"paper"``: its coordinate (embedded frames only), with the steady gain.
     carry
         ``carry`` of an earlier result, to go on from exactly where that stopped. A gap in time between
         it and the first frame starts a new segment; a clock that starts over is taken to go on.
@@ -113,10 +119,12 @@ def observe(
     coordinates ``reads(mode)``, what each mode estimates in units of its deviation, and ``far(frame)``, new frames
     unlike all embedded ones. Embedded frames (by time and value) have their own coordinates, of windows that see half a
     window ahead, as the attribute ``has_seen`` says; new ones are read from their past alone. The optimal gains also
-    have ``state_std(frame, mode)`` and ``posterior_covariance(mode, mode_1)``, those of the steady state. The
-    attribute ``contraction_factor`` is what a frame brings two states together by, at least. Lazy where
-    ``frames`` is, one task a chunk in a chain of carries; a task holds its chunk of frames. The labels of
-    the frames (``time`` and ``segment``) are read at once.
+    have ``state_std(frame, mode)``, the standard deviation of the state less what the frame would read without noise,
+    infinite for modes that :func:`calibrate` found not to decay as modelled, and
+    ``posterior_covariance(mode, mode_1)``, that of the steady state. The attribute ``contraction_factor`` is what a
+    frame brings two states together by, at least, in the metric of the posterior covariance of each frame. Lazy where
+    ``frames`` is, one task a chunk in a chain of carries; a task holds its chunk of frames. The labels of the frames
+    (``time`` and ``segment``) are read at once.
 
     Raises
     ------
@@ -176,31 +184,42 @@ def scan(
     """
     chosen = choose_filter(embedding, frames, config)
     n_modes = len(chosen.decay)
-    before = starts_before(embedding, frames, starts, config)
-    scanned = scan_chunks(embedding, frames, starts, before, _carry(carry, n_modes), chosen.filter)
+    ages = ages_of(starts, carry)
+    handed = _carry(carry, n_modes)
+    if chosen.schedule is not None:
+        scanned = scan_varying(embedding, frames, ages, handed, chosen)
+    else:
+        before = starts_before(embedding, frames, starts, config)
+        scanned = scan_chunks(embedding, frames, starts, before, handed, chosen.filter)
     states = joined(scanned.parts, scanned.lengths, n_modes)
     result = label(embedding, frames, states, config, chosen)
     last = da.from_delayed(scanned.last, (n_modes,), dtype=np.float64, meta=np.empty(0))
-    result["carry"] = ("mode", last, carry_attrs(frames))
+    since = {} if chosen.schedule is None else {SINCE: int(ages[-1]) + 1}
+    result["carry"] = ("mode", last, carry_attrs(frames) | since)
     if chosen.steady is not None:
-        deviation = np.sqrt(np.diag(chosen.steady.posterior))
-        result["state_std"] = (("frame", "mode"), _constant(deviation, states))
+        result["state_std"] = (("frame", "mode"), _deviations(chosen, chosen.steady, ages, states))
     annotate(result)
     return result if frames.chunks else result.compute()
 
 
+def _deviations(chosen: Chosen, steady: Steady, ages: NDArray[np.int64], like: da.Array) -> da.Array:
+    """Posterior deviation of every frame, lazily."""
+    if chosen.schedule is not None:
+        variances = np.diagonal(chosen.schedule.posterior, axis1=1, axis2=2)
+        return table_rows(chosen.schedule.rows(ages), chosen.told(variances), like)
+    return da.broadcast_to(chosen.told(np.diag(steady.posterior)), like.shape, chunks=like.chunks)
+
+
 def checked(embedding: xr.Dataset, frames: xr.DataArray) -> xr.DataArray:
-    """The frames must have the features of the embedding."""
-    frames = in_order("observe: frames", frames, ("frame", "feature"), MAKE_FRAMES)
-    check_features("observe: frames", embedding, frames)
-    return frames
+    """Frames with the features of the embedding, in its order."""
+    return frames_like("observe: frames", embedding, frames, MAKE_FRAMES)
 
 
 def starts_before(
     embedding: xr.Dataset, frames: xr.DataArray, starts: NDArray[np.bool_], config: ObserverConfig
 ) -> Floats | None:
     """Coordinates to start segments from, for initial="paper"; None where the filter says."""
-    if config.initial == "steady":
+    if config.initial != "paper":
         return None
     psi = embedding["coordinate"]
     same = psi.sizes["frame"] == frames.sizes["frame"]
@@ -268,6 +287,44 @@ def scan_chunks(
     return Scanned(parts, state, lengths)
 
 
+def scan_varying(
+    embedding: xr.Dataset, frames: xr.DataArray, ages: NDArray[np.int64], carry: Any, chosen: Chosen
+) -> Scanned:
+    """The same for a gain that varies with the frames since the segment began.
+
+    Parameters
+    ----------
+    embedding, frames, carry
+        As for :func:`scan_chunks`.
+    ages
+        Frames before each frame in its segment, shape (n,).
+    chosen
+        A filter with its model and schedule.
+
+    Returns
+    -------
+    One delayed array a chunk, and the last state.
+    """
+    model, schedule = chosen.varying()
+    lazy = frames.chunk(feature=-1) if frames.chunks else frames.chunk()
+    mean, conditioning = embedding["feature_mean"].values, conditioning_of(embedding)
+    state, parts, lengths = dask.delayed(carry), [], lazy.data.chunks[0]
+    gains, first = dask.delayed(schedule, traverse=False), 0
+    for block, length in zip(chunks_of(lazy.data), lengths, strict=True):
+        own = ages[first : first + length]
+        none = np.zeros(length, bool)
+        readings, _ = task(_drives, block, mean, model.reading, model.reading, none, first, conditioning, outputs=2)
+        scanned, state = task(_varying_block, readings, own, state, gains, outputs=2)
+        parts.append(scanned)
+        first += length
+    return Scanned(parts, state, lengths)
+
+
+def _varying_block(readings: Floats, ages: NDArray[np.int64], carry: Floats, gains: Schedule) -> tuple[Floats, Floats]:
+    """One chunk."""
+    return kalman.run(readings, ages, carry, gains)
+
+
 def _drives(
     frames: NDArray[Any],
     mean: Floats,
@@ -322,6 +379,18 @@ def label(
     )
 
 
-def _constant(values: Floats, like: da.Array) -> da.Array:
-    """The same row for every frame, lazily."""
-    return da.broadcast_to(values, like.shape, chunks=like.chunks)
+def table_rows(rows: NDArray[np.int64], table: Floats, like: da.Array) -> da.Array:
+    """A row of a small table for every frame, lazily.
+
+    Examples
+    --------
+    >>> table_rows(np.array([1, 0, 1]), np.array([[2.0], [3.0]]), da.zeros((3, 1))).compute().ravel()
+    array([3., 2., 3.])
+    """
+    numbers = da.from_array(rows, chunks=(like.chunks[0],))
+    return numbers.map_blocks(_take, table, new_axis=1, chunks=like.chunks, dtype=np.float64, meta=np.empty((0, 0)))
+
+
+def _take(rows: NDArray[np.int64], table: Floats) -> Floats:
+    """Rows of a table."""
+    return table[rows]

@@ -17,6 +17,7 @@ from manifold_observer.tasks.observers import observer
 
 from ..embedding.read import known_coordinates
 from ..frames.conditioning import conditioning_of
+from ..frames.given import takes_frames
 from ..frames.labels import frame_labels, require, segment_of
 from ..frames.segments import restarts
 from ..frames.variables import annotate
@@ -29,6 +30,7 @@ from .observe import checked, observe
 Floats = NDArray[np.float64]
 
 
+@takes_frames
 def reconstruct(embedding: xr.Dataset, state: xr.DataArray | xr.Dataset) -> xr.DataArray:
     r"""Features that a state stands for, :math:`\hat z = \bar z + \alpha \hat\psi`.
 
@@ -72,6 +74,7 @@ def reconstruct(embedding: xr.Dataset, state: xr.DataArray | xr.Dataset) -> xr.D
     return annotate(labelled)["reconstruction"]
 
 
+@takes_frames
 def innovations(
     embedding: xr.Dataset,
     frames: xr.DataArray,
@@ -170,7 +173,7 @@ def _options(state: xr.Dataset) -> dict[str, Any]:
     """Options of the observer that made a state."""
     if state.attrs.get("reading") == "coordinates":
         return {"reading": "coordinates"}
-    kept = {name: state.attrs[name] for name in ("gamma", "gain", "step", "substeps") if name in state.attrs}
+    kept = {name: state.attrs[name] for name in ("gamma", "gain", "step", "substeps", "initial") if name in state.attrs}
     numbers = {name: value for name, value in kept.items() if not (isinstance(value, str) and value == "none")}
     return numbers | {"rates": np.atleast_1d(np.asarray(state.attrs["rates"], np.float64))}
 

@@ -10,28 +10,32 @@ from dask.delayed import Delayed
 from numpy.typing import NDArray
 
 from manifold_observer.tasks.observers import kalman, observer
+from manifold_observer.tasks.observers.kalman import Schedule, Steady
 from manifold_observer.tasks.observers.observer import Filter
 
+from ..frames.given import takes_frames
 from ..frames.labels import segment_of
-from ..frames.segments import restarts, segment_spans
+from ..frames.segments import restarts
 from ..frames.variables import annotate
 from ..graph.compute import task
-from .carries import joined
+from ..graph.spans import segment_spans
+from .carries import ages_of, joined
 from .config import ObserverConfig
 from .coordinates import reads_coordinates, smooth_coordinates
-from .filters import choose_filter
-from .observe import Scanned, checked, label, scan_chunks, starts_before
+from .filters import Chosen, choose_filter
+from .observe import Scanned, checked, label, scan_chunks, scan_varying, starts_before, table_rows
 
 Floats = NDArray[np.float64]
 
 
+@takes_frames
 def smooth(
     embedding: xr.Dataset,
     frames: xr.DataArray,
     gain: str = "auto",
     step: str = "exact",
     rates: str | NDArray[np.float64] | None = None,
-    initial: str = "steady",
+    initial: str = "auto",
     *,
     substeps: int | None = None,
     burst_duration: float | None = None,
@@ -58,10 +62,9 @@ def smooth(
 
     Returns
     -------
-    ``state(frame, mode)`` in units of the coordinates; ``state_std(frame, mode)``, which grows towards the end of a
-    segment to that of the filter (a few frames at its beginning are less certain than said: the filter's gain is the
-    steady one there too); ``posterior_covariance(mode, mode_1)`` of the filter. Lazy where ``frames`` is: a chain of
-    tasks over the chunks, forwards and back.
+    ``state(frame, mode)`` in units of the coordinates; ``state_std(frame, mode)``, which grows towards both ends of a
+    segment; ``posterior_covariance(mode, mode_1)`` of the filter, in its steady state. Lazy where ``frames`` is: a
+    chain of tasks over the chunks, forwards and back.
 
     Raises
     ------
@@ -109,15 +112,69 @@ def smooth(
         raise AssertionError(f"an optimal gain without a model: {config}")
     segment, n_modes = segment_of(frames), len(chosen.decay)
     starts = restarts(segment)
-    before = starts_before(embedding, frames, starts, config)
-    scanned = scan_chunks(embedding, frames, starts, before, np.zeros(n_modes), chosen.filter)
-    parts = _back(scanned, segment, kalman.backward(chosen.model, chosen.steady))
+    if chosen.schedule is not None:
+        scanned = scan_varying(embedding, frames, ages_of(starts), np.zeros(n_modes), chosen)
+        parts = _back_varying(scanned, segment, chosen)
+    else:
+        before = starts_before(embedding, frames, starts, config)
+        scanned = scan_chunks(embedding, frames, starts, before, np.zeros(n_modes), chosen.filter)
+        parts = _back(scanned, segment, kalman.backward(chosen.model, chosen.steady))
     states = joined(parts, scanned.lengths, n_modes)
     result = label(embedding, frames, states, config, chosen)
-    deviations = np.sqrt(kalman.smoothed_variances(chosen.steady))
-    result["state_std"] = (("frame", "mode"), _deviations(_to_end(segment), deviations, states))
+    result["state_std"] = (("frame", "mode"), _deviations(chosen, chosen.steady, segment, states))
     result = annotate(result.assign_attrs(smoothed="forwards and backwards"))
     return result if frames.chunks else result.compute()
+
+
+def _back_varying(scanned: Scanned, segment: NDArray[np.int64], chosen: Chosen) -> list[Delayed]:
+    """Smoothed states of all chunks, where the gain varies."""
+    model, schedule = chosen.varying()
+    gains, state = dask.delayed(schedule, traverse=False), dask.delayed(np.zeros(len(chosen.decay)))
+    ends, ages = restarts(segment[::-1])[::-1], ages_of(restarts(segment))
+    stop, parts = len(segment), []
+    for filtered, length in zip(scanned.parts[::-1], scanned.lengths[::-1], strict=True):
+        own = slice(stop - length, stop)
+        smoothed, state = task(_varying_block, filtered, ages[own], ends[own], state, gains, model.poles, outputs=2)
+        parts.append(smoothed)
+        stop -= length
+    return parts[::-1]
+
+
+def _varying_block(
+    filtered: Floats, ages: NDArray[np.int64], ends: NDArray[np.bool_], carry: Floats, gains: Schedule, poles: Floats
+) -> tuple[Floats, Floats]:
+    """One chunk, from its end."""
+    states = kalman.smoothed(filtered, ages, ends, carry, gains, poles)
+    return states, states[0].copy()
+
+
+def _deviations(chosen: Chosen, steady: Steady, segment: NDArray[np.int64], like: da.Array) -> da.Array:
+    """Deviations of every frame, lazily, from a table of those that differ."""
+    lengths = [stop - start for start, stop in segment_spans(segment)]
+    if chosen.schedule is None:
+        table = kalman.smoothed_variances(steady)
+        to_end = np.concatenate([np.arange(length)[::-1] for length in lengths])
+        return table_rows(np.minimum(to_end, len(table) - 1), chosen.told(table), like)
+    rows, table = _varying_table(chosen.schedule, lengths)
+    return table_rows(rows, chosen.told(table), like)
+
+
+def _varying_table(known: Schedule, lengths: list[int]) -> tuple[NDArray[np.int64], Floats]:
+    """Row of every frame, and variances: once for all segments of one length, or so long that the middle is steady."""
+    begun = len(known.gain)
+    most = begun + kalman.settling(known)
+    tables, firsts, rows, size = [], {}, [], 0
+    for length in lengths:
+        kept = min(length, most)
+        if kept not in firsts:
+            firsts[kept] = size
+            tables.append(kalman.segment_variances(known, kept))
+            size += kept
+        age = np.arange(length)
+        rows.append(
+            firsts[kept] + np.where(age < begun, np.minimum(age, kept - 1), np.maximum(age - length + kept, begun - 1))
+        )
+    return np.concatenate(rows), np.concatenate(tables)
 
 
 def _back(scanned: Scanned, segment: NDArray[np.int64], backward: Filter) -> list[Delayed]:
@@ -138,19 +195,3 @@ def _smooth_block(filtered: Floats, ends: NDArray[np.bool_], carry: Floats, back
     drives = observer.project(filtered, nothing, backward.drive)
     after = observer.project(filtered[ends], nothing, backward.start)
     return observer.scan_back(drives, ends, after, carry, backward.transition)
-
-
-def _to_end(segment: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Frames from every frame to the last of its segment."""
-    return np.concatenate([np.arange(stop - start)[::-1] for start, stop in segment_spans(segment)])
-
-
-def _deviations(to_end: NDArray[np.int64], table: Floats, like: da.Array) -> da.Array:
-    """Row of the table for every frame, lazily; the last row holds beyond."""
-    rows = da.from_array(np.minimum(to_end, len(table) - 1), chunks=(like.chunks[0],))
-    return rows.map_blocks(_take, table, new_axis=1, chunks=like.chunks, dtype=np.float64, meta=np.empty((0, 0)))
-
-
-def _take(rows: NDArray[np.int64], table: Floats) -> Floats:
-    """Rows of a table."""
-    return table[rows]

@@ -51,8 +51,8 @@ def drift_realisation(seed: int, drift_rate: float, n_samples: int = SAMPLES) ->
     estimates: dict[str, xr.DataArray] = {
         "observer": observe(embedding, frames, GAMMA)["state"],
         **baselines(embedding, frames, GAMMA, widths=_WIDTHS),
-        "kalman": observe(embedding, frames, gain="kalman")["state"],
-        "smoother": smooth(embedding, frames)["state"],
+        "kalman": observe(embedding, frames, gain="kalman", initial="steady")["state"],
+        "smoother": smooth(embedding, frames, initial="steady")["state"],
         "shuffled": _without_time(frames, seed),
     }
     if find_spec("deeptime"):

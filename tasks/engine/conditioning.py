@@ -35,6 +35,11 @@ def look(frames: Floats) -> Look:
     return Look(float(frames.min()), bool((frames == np.round(frames)).all()))
 
 
+def both_looks(a: Look, b: Look) -> Look:
+    """What two blocks show together."""
+    return Look(min(a.least, b.least), a.whole and b.whole)
+
+
 def are_counts(seen: Look, mean: Floats, variance: Floats) -> bool:
     """Whether features look like counts of events: whole, not negative, with a variance in proportion to their mean.
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from manifold_observer.tasks.arrays import Floats, digest
-from manifold_observer.tasks.engine.conditioning import Conditioning, conditioned
+from manifold_observer.tasks.engine.conditioning import Conditioning, Look, both_looks, conditioned, look
 
 # Widest features of which the scatter is kept.
 _MAX_SCATTER = 256
@@ -25,9 +25,10 @@ class NotFiniteError(ValueError):
 
 
 class Moments(NamedTuple):
-    """Number of frames n, mean (p,), sum of squared deviations from it (p,), their scatter (p, p), and a digest.
+    """Number of frames n, mean (p,), sum of squared deviations from it (p,), their scatter (p, p), digest and look.
 
-    The scatter is kept for up to 256 features only, the digest of the frames where it was asked for.
+    The scatter is kept for up to 256 features only; the digest of the frames, and what their values look like, where
+    they were asked for.
     """
 
     n: int
@@ -35,6 +36,7 @@ class Moments(NamedTuple):
     squares: Floats
     scatter: Floats | None = None
     digest: bytes | None = None
+    look: Look | None = None
 
 
 class Axes(NamedTuple):
@@ -68,7 +70,7 @@ class Axes(NamedTuple):
         return len(self.mean) if self.basis is None else self.basis.shape[1]
 
 
-def moments(frames: Floats, digested: bool = False) -> Moments:
+def moments(frames: Floats, digested: bool = False, looked: bool = False) -> Moments:
     """Moments of one block.
 
     Parameters
@@ -77,6 +79,8 @@ def moments(frames: Floats, digested: bool = False) -> Moments:
         Shape (n, p), n >= 1.
     digested
         Whether to take a digest of the frames in their order, which the moments do not see.
+    looked
+        Whether to say what the values look like.
 
     Returns
     -------
@@ -98,7 +102,9 @@ def moments(frames: Floats, digested: bool = False) -> Moments:
     mean = frames.mean(axis=0)
     centred = frames - mean
     scatter = centred.T @ centred if frames.shape[1] <= _MAX_SCATTER else None
-    return Moments(len(frames), mean, np.square(centred).sum(axis=0), scatter, digest(frames) if digested else None)
+    squares = np.square(centred).sum(axis=0)
+    own = digest(frames) if digested else None
+    return Moments(len(frames), mean, squares, scatter, own, look(frames) if looked else None)
 
 
 def combine(parts: Iterable[Moments]) -> Moments:
@@ -127,7 +133,8 @@ def _pair(a: Moments, b: Moments) -> Moments:
         None if a.scatter is None or b.scatter is None else a.scatter + b.scatter + weight * np.outer(shift, shift)
     )
     both = None if a.digest is None or b.digest is None else hashlib.sha256(a.digest + b.digest).digest()
-    return Moments(count, mean, a.squares + b.squares + weight * np.square(shift), scatter, both)
+    seen = None if a.look is None or b.look is None else both_looks(a.look, b.look)
+    return Moments(count, mean, a.squares + b.squares + weight * np.square(shift), scatter, both, seen)
 
 
 def leading_axes(covariance: Floats, most: int) -> tuple[Floats, Floats]:

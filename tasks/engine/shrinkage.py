@@ -101,6 +101,28 @@ def pooled(mean: Floats) -> Floats:
     return (1 - _IDENTITY_SHARE) * mean + _IDENTITY_SHARE * np.trace(mean) / n_features * np.eye(n_features)
 
 
+def intensities(parts: list[Spread], distances: list[Floats], n_features: int) -> dict[str, float]:
+    """Intensity towards each target, from the windows of all blocks.
+
+    Parameters
+    ----------
+    parts
+        What every block adds.
+    distances
+        Squared distances of every block's covariances from the pooled target; empty where it is not wanted.
+    n_features
+        The number p.
+
+    Returns
+    -------
+    By target; the pooled one only where there are distances.
+    """
+    errors = np.concatenate([one.spreads for one in parts])
+    squares, traces = np.concatenate([one.squares for one in parts]), np.concatenate([one.traces for one in parts])
+    found = {"identity": intensity(errors, from_identity(squares, traces, n_features))}
+    return found | ({"pooled": intensity(errors, np.concatenate(distances))} if distances else {})
+
+
 def intensity(spreads: Floats, distances: Floats) -> float:
     """Median over the windows of the weight that the target gets, between 0 and 1.
 

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from manifold_observer.tasks.arrays import Floats, Integers
+from manifold_observer.tasks.arrays import Booleans, Floats, Integers
+from manifold_observer.tasks.observers import exponentials
+from manifold_observer.tasks.observers.exponentials import Autocovariance, Goodness, Own, Shared, autocovariance
 
-# Stretches of the recording that are left out in turn, for the uncertainty.
-_STRETCHES = 10
 # The lags reach as far as a typical mode takes to decay to this power of 1/e, in at most so many steps.
 _REACH = 2.5
 _FIRST_LAG = 8
@@ -25,32 +25,45 @@ _ROUNDS = 6
 # A typical mode decays by at least this over the longest lag, and by at most so many e-foldings a frame.
 _SLOWEST = 0.1
 _FASTEST = 3.0
-_GRID = 200
+# A lag fits at least so often into the segments.
+_TIMES = 10
 # Correlation times that a recording must span for its dynamics to be told.
 _LEAST_TIMES = 10
+# How well a fit holds is judged over so many times as many lags as it was made from.
+_FURTHER = 4
+# Own exponentials explain at least this share of the autocovariance, and own units lie apart by less than this.
+_LEAST_FIT = 0.8
+_MOST_APART = 0.2
+# First lags that miss the known decay by this share of them, and by so many standard errors, contradict it.
+_MOST_BENT = 0.25
+_SURE = 3
+# Powers of the decay whose squares are below this leave nothing to be seen.
+_NOTHING = 1e-12
 # The signal has at least this share of the variance: a mode without any is all noise.
 _LEAST_SIGNAL = 1e-6
 
 
-class Autocovariance(NamedTuple):
-    """Sums of products by stretch and lag (j, k, m), how many (j, k), lags (k,), variance at lag 0 (m,)."""
+class Signal(NamedTuple):
+    """Variance of the states (m,), above 0 and at most that of the inputs, its standard error (m,), that of the noise.
 
-    sums: Floats
-    counts: Integers
-    lags: Integers
+    The error is infinite where the inputs do not decay as they should, so that no share of them is known to be signal.
+    """
+
     variance: Floats
-
-    def mean(self, left_out: int | None = None) -> Floats:
-        """Autocovariance (k, m), of all stretches or of all but one."""
-        kept = np.arange(len(self.sums)) != left_out
-        return self.sums[kept].sum(axis=0) / np.maximum(self.counts[kept].sum(axis=0), 1)[:, None]
+    error: Floats
+    noise_error: Floats
 
 
 class Dynamics(NamedTuple):
-    """Time unit and its standard error, signal variance (m,), longest lag, and what the sampling can show.
+    """Time unit and its standard error, signal variance (m,), longest lag, what the sampling can show, and the fit.
 
-    ``sampling``: ``"good"``; ``"sparse"`` where no mode remembers the frame before, so that the unit is a
-    lower bound; ``"short"`` where the recording spans fewer than ten correlation times of a typical mode.
+    ``sampling``: ``"good"``; ``"sparse"`` where no mode remembers the frame before, so that the unit is a lower bound;
+    ``"segments"`` where segments are too short for a decay; ``"slow"`` where the decay is slower than they can
+    show; ``"short"`` where the recording spans fewer than ten correlation times of a typical mode; ``"bent"`` where
+    no exponential follows the modes; ``"shape"`` where they decay by other ratios than the spectrum says.
+    ``error`` (m,) is that of the rates, infinite in all of these but the last. ``own`` (m,) and ``own_error`` (m,) are
+    the decays of modes by themselves; ``goodness`` is the share of its autocovariance that one unit explains of
+    the mode where it explains least.
     """
 
     unit: float
@@ -58,42 +71,10 @@ class Dynamics(NamedTuple):
     signal: Floats
     longest_lag: int
     sampling: str
-
-
-def autocovariance(inputs: Floats, segment: Integers, lags: Integers) -> Autocovariance:
-    """Products of inputs some frames apart, within segments, by stretches of the recording.
-
-    Parameters
-    ----------
-    inputs
-        u of mean 0, shape (n, m).
-    segment
-        Segment of every frame, shape (n,).
-    lags
-        Frames apart, each at least 1, shape (k,).
-
-    Returns
-    -------
-    Sums and counts.
-
-    Examples
-    --------
-    >>> found = autocovariance(np.array([[1.0], [2.0], [3.0]]), np.array([0, 0, 1]), np.array([1]))
-    >>> found.mean()
-    array([[2.]])
-    """
-    n, m = inputs.shape
-    sums = np.zeros((_STRETCHES, len(lags), m))
-    counts = np.zeros((_STRETCHES, len(lags)), np.int64)
-    stretch = np.arange(n) * _STRETCHES // max(n, 1)
-    for place, lag in enumerate(lags):
-        together = np.flatnonzero(segment[lag:] == segment[:-lag])
-        first = np.searchsorted(stretch[together], np.arange(_STRETCHES))
-        counts[:, place] = np.diff(np.append(first, len(together)))
-        products = inputs[together] * inputs[together + lag]
-        for row in range(_STRETCHES):
-            sums[row, place] = products[first[row] : first[row] + counts[row, place]].sum(axis=0)
-    return Autocovariance(sums, counts, lags, np.mean(inputs * inputs, axis=0))
+    error: Floats
+    own: Floats
+    own_error: Floats
+    goodness: float
 
 
 def calibrate(inputs: Floats, segment: Integers, rates: Floats) -> Dynamics:
@@ -136,21 +117,73 @@ def calibrate(inputs: Floats, segment: Integers, rates: Floats) -> Dynamics:
     """
     typical = float(np.median(rates[rates > 0]))
     most = _longest_lag(segment)
+    bounds = (_SLOWEST / most / typical, _FASTEST / typical)
     longest = min(_FIRST_LAG, most)
     for _ in range(_ROUNDS):
         found = autocovariance(inputs, segment, lags(longest))
-        bounds = (_SLOWEST / most / typical, _FASTEST / typical)
-        unit = _fit(found.mean(), found, rates, bounds)
+        unit = exponentials.best_unit(found, rates, bounds)
         wanted = int(np.clip(np.ceil(_REACH / (unit * typical)), min(4, most), most))
         if wanted == longest:
             break
         longest = wanted
+    shared = exponentials.shared_unit(found, rates, bounds)
+    own = exponentials.own_units(found, rates, bounds)
+    # What oscillates looks like a fast decay until lags reach further than that.
+    wide = autocovariance(inputs, segment, lags(min(_FURTHER * int(found.lags[-1]), most)))
+    fits = [exponentials.goodness(wide, _misfits(wide, units * rates)) for units in (own.units, shared.unit)]
+    signal = near_signal(inputs, segment, shared.unit * rates).variance
+    sampling = _sampling(found, shared, shared.unit * typical * len(inputs))
+    return _judged(Found(shared, own, (fits[0], fits[1]), signal, int(found.lags[-1])), rates, sampling)
+
+
+class Found(NamedTuple):
+    """Units of all modes and of each, how well both fit, signal variance (m,) and the longest lag."""
+
+    shared: Shared
+    own: Own
+    fits: tuple[Goodness, Goodness]
+    signal: Floats
+    longest: int
+
+
+def _judged(found: Found, rates: Floats, sampling: str) -> Dynamics:
+    """The fit with all that speaks against it."""
+    shared, own, fits = found.shared, found.own, found.fits
+    apart, by_chance = exponentials.scatter(own)
+    if sampling == "good" and fits[0].whole < _LEAST_FIT:
+        sampling = "bent"
+    error = shared.error if sampling == "good" else float("inf")
+    if sampling == "good" and not by_chance and apart > _MOST_APART:
+        sampling = "shape"
     return Dynamics(
-        unit,
-        _jackknife(found, rates, bounds),
-        near_signal(inputs, segment, unit * rates),
-        int(found.lags[-1]),
-        _sampling(found, unit * typical, len(inputs)),
+        shared.unit,
+        error,
+        found.signal,
+        found.longest,
+        sampling,
+        _times(_rate_errors(shared, error, own, apart), rates),
+        own.units * rates,
+        _times(own.units * own.errors, rates),
+        fits[1].worst,
+    )
+
+
+def _times(errors: Floats, rates: Floats) -> Floats:
+    """Errors of units as those of rates; of a rate of 0 nothing is known."""
+    return np.multiply(errors, rates, out=np.full(len(rates), np.inf), where=rates > 0)
+
+
+def _misfits(found: Autocovariance, decays: Floats) -> Floats:
+    """Misfits of given decays, shape (m,)."""
+    return exponentials.misfit(found.mean(), found, decays[None])[0]
+
+
+def _rate_errors(shared: Shared, error: float, own: Own, apart: float) -> Floats:
+    """Errors of the unit, a mode: where units of modes lie apart, that of each is as uncertain as that."""
+    away = np.square(np.log(own.units / shared.unit))
+    beyond = np.clip(1 - np.divide(np.square(own.errors), away, out=np.full(len(away), np.inf), where=away > 0), 0, 1)
+    return np.asarray(
+        np.sqrt(error**2 + np.maximum(apart**2 * shared.unit**2, beyond * (own.units - shared.unit) ** 2))
     )
 
 
@@ -165,8 +198,12 @@ def lags(longest: int) -> Integers:
     return np.unique(np.linspace(1, longest, min(longest, _MOST_LAGS)).round().astype(np.int64))
 
 
-def near_signal(inputs: Floats, segment: Integers, decay: Floats) -> Floats:
-    """The :func:`signal` that the first four lags tell: products so near share their sampling error with lag 0.
+def near_signal(inputs: Floats, segment: Integers, decay: Floats, decay_error: Floats | None = None) -> Signal:
+    r"""How much of the variance is signal, as the first four lags tell it for known decay, by least squares.
+
+    .. math:: \hat s = \textstyle\sum_k p_k r(k) / \sum_k p_k^2, \qquad p_k = e^{-k \tau \lambda}
+
+    Products so near share their sampling error with lag 0.
 
     Parameters
     ----------
@@ -176,32 +213,61 @@ def near_signal(inputs: Floats, segment: Integers, decay: Floats) -> Floats:
         Segment of every frame, shape (n,).
     decay
         Decay of each mode over one frame, shape (m,).
+    decay_error
+        Its standard error, shape (m,); none where it is known.
 
     Returns
     -------
-    Shape (m,).
+    Signal is above 0 and at most the variance at lag 0; where it is clipped, the errors say how wrong it may be.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> near_signal(rng.normal(size=(9000, 1)), np.zeros(9000, int), np.array([0.1])).variance < 0.05
+    array([ True])
     """
-    near = lags(min(_NEAR, _longest_lag(segment)))
-    return signal(autocovariance(inputs, segment, near), decay)
+    near = autocovariance(inputs, segment, lags(min(_NEAR, _longest_lag(segment))))
+    powers = np.exp(-near.lags[:, None] * decay)
+    fitted, filled = _fitted(near.mean(), powers), near.filled()
+    error, noise_error, bent = np.full(len(decay), np.inf), 0 * fitted, np.zeros(len(decay), bool)
+    if len(filled) > 1:
+        error, noise_error = _signal_errors(near, powers, filled)
+        bent = (fitted - near.variance > _SURE * noise_error) | _bent(near, powers)
+    if decay_error is not None:
+        # A signal is told from lags 1 to 4: an error of the decay enters as often as a typical one of them is long.
+        far = np.sum(near.lags[:, None] * powers**2, axis=0) / np.maximum(np.sum(powers**2, axis=0), _NOTHING)
+        by_decay = np.abs(fitted) * far * np.minimum(decay_error, decay)
+        error, noise_error = np.hypot(error, by_decay), np.hypot(noise_error, by_decay)
+    variance = np.clip(fitted, _LEAST_SIGNAL * near.variance, near.variance)
+    return Signal(variance, np.where(bent, np.inf, error), noise_error)
 
 
-def signal(found: Autocovariance, decay: Floats) -> Floats:
-    """Variance of the states at lag 0, as later lags tell it: least squares for known decay.
+def _fitted(mean: Floats, powers: Floats) -> Floats:
+    """Least squares; 0 where the decay leaves nothing at any lag."""
+    total = np.sum(powers * powers, axis=0)
+    return np.divide(np.sum(powers * mean, axis=0), total, out=np.zeros(len(total)), where=total > _NOTHING)
 
-    Parameters
-    ----------
-    found
-        Autocovariance, best at near lags.
-    decay
-        Decay of each mode over one frame, shape (m,).
 
-    Returns
-    -------
-    Shape (m,), above 0 and at most the variance at lag 0.
+def _signal_errors(near: Autocovariance, powers: Floats, filled: list[int]) -> tuple[Floats, Floats]:
+    """Standard errors (m,) of the signal and of what it leaves to the noise; infinite where nothing is left at any lag.
+
+    Of a decay that leaves nothing the lags cannot tell signal from noise.
     """
-    powers = np.exp(-found.lags[:, None] * decay)
-    fitted = np.sum(powers * found.mean(), axis=0) / np.sum(powers * powers, axis=0)
-    return np.clip(fitted, _LEAST_SIGNAL * found.variance, found.variance)
+    signal = np.array([_fitted(near.mean(row), powers) for row in filled])
+    noise = np.array([near.variance_without(row) for row in filled]) - signal
+    hidden = np.sum(powers * powers, axis=0) <= _NOTHING
+    errors = [exponentials.jackknife(values) for values in (signal, noise)]
+    return np.where(hidden, np.inf, errors[0]), np.where(hidden, 0.0, errors[1])
+
+
+def _bent(near: Autocovariance, powers: Floats) -> Booleans:
+    """Modes (m,) whose first lags do not decay as they should, by much and beyond chance."""
+    mean, filled = near.mean(), near.filled()
+    missed = mean - _fitted(mean, powers) * powers
+    again = np.array([near.mean(row) - _fitted(near.mean(row), powers) * powers for row in filled])
+    sampled = exponentials.jackknife(again)
+    sure = np.square(missed).sum(axis=0) > _SURE**2 * np.square(sampled).sum(axis=0)
+    return np.asarray(sure & (np.square(missed).sum(axis=0) > _MOST_BENT**2 * np.square(mean).sum(axis=0)))
 
 
 def noise_variances(variance: Floats, lift: Floats, signal: Floats) -> Floats:
@@ -251,46 +317,23 @@ def measurement_noise(inputs: Floats, signal: Floats) -> Floats:
 
 
 def _longest_lag(segment: Integers) -> int:
-    """A tenth of the longest segment, at least 1."""
+    """The longest lag that fits ten times into the segments, and twice into the longest of them; at least 1."""
     counts = np.diff(np.flatnonzero(np.concatenate([[True], np.diff(segment) != 0, [True]])))
-    return max(1, int(counts.max()) // 10)
+    least, most = 1, max(1, int(counts.max()) // 2)
+    while least < most:
+        middle = (least + most + 1) // 2
+        least, most = (middle, most) if int((counts // middle).sum()) >= _TIMES else (least, middle - 1)
+    return least
 
 
-def _misfit(mean: Floats, found: Autocovariance, decays: Floats) -> Floats:
-    """Sum of squares for each of several decays (g, m), each with its own best signal."""
-    power = np.exp(-decays[:, None, :] * found.lags[None, :, None])
-    size = np.maximum(np.sum(power * mean, axis=1) / np.sum(power * power, axis=1), 0.0)
-    squares = np.square(mean - size[:, None, :] * power).sum(axis=1)
-    weight = np.divide(1.0, found.variance**2, out=np.zeros(len(found.variance)), where=found.variance > 0)
-    return squares @ weight
-
-
-def _fit(mean: Floats, found: Autocovariance, rates: Floats, bounds: tuple[float, float]) -> float:
-    """The best unit: on a grid, then between its neighbours there."""
-    from scipy.optimize import minimize_scalar  # noqa: PLC0415 - slow to import
-
-    grid = np.geomspace(*bounds, _GRID)
-    best = int(np.argmin(_misfit(mean, found, grid[:, None] * rates)))
-    around = np.log(grid[[max(best - 1, 0), min(best + 1, _GRID - 1)]])
-    refined = minimize_scalar(
-        lambda log: _misfit(mean, found, np.exp(log) * rates[None])[0], bounds=tuple(around), method="bounded"
-    )
-    return float(np.exp(refined.x))
-
-
-def _jackknife(found: Autocovariance, rates: Floats, bounds: tuple[float, float]) -> float:
-    """Standard error of the unit from leaving out a stretch at a time."""
-    filled = [row for row in range(_STRETCHES) if found.counts[row].any()]
-    if len(filled) < 2:
-        return float("inf")
-    units = np.array([_fit(found.mean(row), found, rates, bounds) for row in filled])
-    return float(np.sqrt((len(units) - 1) / len(units) * np.square(units - units.mean()).sum()))
-
-
-def _sampling(found: Autocovariance, typical_decay: float, n_frames: int) -> str:
+def _sampling(found: Autocovariance, shared: Shared, times: float) -> str:
     """Whether dynamics can be seen: beyond three standard errors of white noise, over enough correlation times."""
     count = max(int(found.counts[:, 0].sum()), 1)
     remembered = (found.mean()[0] > 3 / np.sqrt(count) * found.variance).any()
-    if not remembered or typical_decay > 0.95 * _FASTEST:
+    if not remembered or shared.bound == "upper":
         return "sparse"
-    return "short" if typical_decay * n_frames < _LEAST_TIMES else "good"
+    if times < _LEAST_TIMES:
+        return "short"
+    if len(found.lags) < 3:
+        return "segments"
+    return "slow" if shared.bound == "lower" else "good"

@@ -100,7 +100,9 @@ def environment(library: Path) -> dict[str, str]:
     tests = str(Path(__file__).parents[1])
     paths = os.pathsep.join([tests, *filter(None, [os.environ.get("PYTHONPATH")])])
     threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    settled = {**threads, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+    # Where PyArrow is installed, pandas imports it, and its allocator starts a thread.
+    allocators = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
+    settled = {**threads, **allocators, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
     return {**os.environ, **settled, "LD_PRELOAD": str(library), "PYTHONPATH": paths}
 
 

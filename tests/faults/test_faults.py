@@ -11,7 +11,7 @@ from faults import damage, injector
 from faults.injector import KINDS, Call
 from faults.plans import sample
 from faults.scenarios import SCENARIOS
-from strategies import QUICK
+from strategies import QUICK, share
 
 pytestmark = [
     pytest.mark.skipif(injector.compiler() is None, reason="needs a C compiler on Linux"),
@@ -36,7 +36,7 @@ class Chosen(NamedTuple):
 # A run ends as it does with other tiles or over an earlier result, and a demo too: their last calls are the same ones.
 LIKE_RUN = {"disk": "1", "demo": "2"}
 CHOSEN = {
-    name: (Chosen("1", "1", "64", 6, 4) if name in (*LIKE_RUN, "overwrite") else Chosen("2", "4", "64", 10, 4))
+    name: (Chosen("1", "1", "64", 6, 4) if name in (*LIKE_RUN, "overwrite") else Chosen("1", "2", "128", 6, 3))
     if QUICK
     else Chosen("3", LIKE_RUN.get(name, "5"), "32", 12, 5)
     for name in SCENARIOS
@@ -51,7 +51,7 @@ def environment(tmp_path_factory):
 
 
 # A test is a scenario with its damages, in a process of its own: imports are paid once, and tests may run side by side.
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", share(SCENARIOS, 3))
 def test_faults__nothing_is_lost_and_the_same_bits_come_after_repair(environment, name):
     chosen = CHOSEN[name]
     command = [sys.executable, "-m", "faults.program", "--scenarios", name, *chosen.words]

@@ -419,3 +419,32 @@ def regression_scores(estimate, truth):
         rms = np.sqrt(np.mean((truth[:, k] - prediction[:, k]) ** 2))
         nrmse_db[k] = 20 * np.log10(rms / np.std(truth[:, k]))
     return correlation, nrmse_db
+
+
+def from_prior(inputs, segment, poles, process, noise):
+    """Kalman filter and smoother of x⁺ = A x + w, u = x + v, each segment from its mean with its stationary variance.
+
+    Returns (states (N, m), error variances (N, m)) of both.
+    """
+    a, m = np.diag(poles), len(poles)
+    filtered, smoothed = (np.zeros((len(inputs), m)) for _ in range(2))
+    variances, smoothed_variances = (np.zeros((len(inputs), m)) for _ in range(2))
+    for number in np.unique(segment):
+        own, posts, befores = np.flatnonzero(segment == number), [], []
+        state, predicted = np.zeros(m), process / (1 - np.outer(poles, poles))
+        for i in own:
+            gain = predicted @ np.linalg.inv(predicted + noise)
+            state = a @ state if i > own[0] else state
+            state = state + gain @ (inputs[i] - state)
+            posts.append(predicted - gain @ predicted)
+            befores.append(predicted)
+            predicted = a @ posts[-1] @ a.T + process
+            filtered[i], variances[i] = state, np.diag(posts[-1])
+        ahead, covariance = state, posts[-1]
+        for k, i in reversed(list(enumerate(own))):
+            if i < own[-1]:
+                c = posts[k] @ a.T @ np.linalg.inv(befores[k + 1])
+                ahead = filtered[i] + c @ (ahead - a @ filtered[i])
+                covariance = posts[k] + c @ (covariance - befores[k + 1]) @ c.T
+            smoothed[i], smoothed_variances[i] = ahead, np.diag(covariance)
+    return (filtered, variances), (smoothed, smoothed_variances)

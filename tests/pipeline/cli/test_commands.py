@@ -316,7 +316,7 @@ BASELINES = ["diffusion_maps", "moving_average_2", "moving_average_3", "moving_a
 OPTIMAL = {"sphere": ["kalman", "smoother"]}
 
 
-@pytest.mark.filterwarnings("ignore:embed. the first eigenvalue")
+@pytest.mark.filterwarnings("ignore:embed. the first eigenvalue", "ignore:observe. the linear reading")
 @pytest.mark.parametrize("name", DEMOS)
 def test_demo__scores_are_those_of_what_it_stores(call, tmp_path, name):
     options, n_frames, components = DEMOS[name]
@@ -375,10 +375,13 @@ def test_demo__a_truth_that_never_changes_has_no_error_in_db(call):
     assert result["scores"]["pca"]["correlation"][instrument] == 0.0
 
 
+@pytest.mark.filterwarnings("default:observe. the linear reading")
 def test_demo__prints_a_table_and_keeps_nothing_unless_told(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, text, err = call("demo", "circle", "--frames", 100)
-    assert (code, err) == (0, "")
+    assert code == 0
+    assert err.startswith("Warning: observe: the linear reading needs as many independent columns")
+    assert err.count("\n") == 1
     assert text.startswith("100 frames; correlation with the truth")
     assert "\nobserver " in text
     assert "rates of the hidden diffusion" in text
@@ -461,3 +464,17 @@ def test_run__auto_starts_no_cluster_for_a_small_kernel(console, monkeypatch, tm
     assert (code, err) == (0, "")
     assert paying(5_000) == "none"
     assert paying(6_000) == "local"
+
+
+# ------------------------------------------------------------------------------------- warnings
+
+
+@pytest.mark.filterwarnings("default")
+def test_run__warnings_are_one_line_each_and_in_the_summary(call, tmp_path):
+    np.save(tmp_path / "noise.npy", np.random.default_rng(0).normal(size=(200, 3)))
+    code, text, err = call("run", tmp_path / "noise.npy", tmp_path / "out.zarr", *IDENTITY, "--json")
+    assert code == 0
+    lines = err.splitlines()
+    assert lines
+    assert all(line.startswith("Warning: ") and "warn(" not in line for line in lines)
+    assert json.loads(text)["warnings"] == [line.removeprefix("Warning: ") for line in lines]

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from strategies import share
+
 ALONE = [str(Path(sys.executable).parent / "manifold-observer")]
 WITH_DASK = [sys.executable, "-m", "dask", "manifold-observer"]
 
@@ -35,13 +37,16 @@ def test_dask__lists_the_command_by_its_name(tmp_path):
 
 @pytest.mark.parametrize(
     ("words", "code", "message"),
-    [
-        (["run", "none.wav", "out.zarr"], 1, "Error: open_recording: none.wav does not exist."),
-        (["run", "none.wav"], 2, "Error: Name at least one recording, and the output last."),
-        (["run", "none.wav", "out.zarr", "--loud"], 2, "Error: No such option '--loud'"),
-        (["sing"], 2, "Error: No such command 'sing'."),
-        (["run", "--", "-none.wav", "out.zarr"], 1, "Error: open_recording: -none.wav does not exist."),
-    ],
+    share(
+        [
+            (["run", "none.wav", "out.zarr"], 1, "Error: open_recording: none.wav does not exist."),
+            (["run", "none.wav"], 2, "Error: Name at least one recording, and the output last."),
+            (["run", "none.wav", "out.zarr", "--loud"], 2, "Error: No such option '--loud'"),
+            (["sing"], 2, "Error: No such command 'sing'."),
+            (["run", "--", "-none.wav", "out.zarr"], 1, "Error: open_recording: -none.wav does not exist."),
+        ],
+        2,
+    ),
 )
 def test_dask__has_the_errors_and_exit_codes_of_the_command(tmp_path, words, code, message):
     alone, with_dask = (output([*command, *words], tmp_path) for command in (ALONE, WITH_DASK))

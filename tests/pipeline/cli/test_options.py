@@ -7,6 +7,7 @@ import click
 import pytest
 
 import manifold_observer.pipeline as mo
+from manifold_observer.pipeline.cli.advice import in_options
 from manifold_observer.pipeline.cli.commands import cli
 from manifold_observer.pipeline.cli.options import documented, settings_of, taken
 from manifold_observer.pipeline.frames.features import FEATURES
@@ -97,3 +98,15 @@ def test_demo__the_defaults_are_options_of_the_simulators():
     for name, kind in SIMULATIONS.items():
         known = inspect.signature(demo.DEMOS[name].simulate).parameters
         assert {own.name for own in dataclasses.fields(kind)} <= set(known)
+
+
+def test_advice__is_that_of_the_function_that_speaks():
+    command = click.Command("run", params=[_keyword("--stft-window", "window"), _keyword("--window", "window")])
+    assert in_options("embed: x. Give window=9.", command) == "embed: x. Give --window 9."
+    assert in_options("stft: x. Give window='hann'.", command) == "stft: x. Give --stft-window hann."
+
+
+def _keyword(spelt, keyword):
+    option = click.Option([spelt])
+    option.keyword = keyword
+    return option

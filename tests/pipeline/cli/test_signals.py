@@ -13,6 +13,8 @@ import numpy as np
 import psutil
 import pytest
 
+from strategies import share
+
 SCRIPT = Path(sysconfig.get_path("scripts")) / "manifold-observer"
 WAIT = 120
 OPTIONS = ("--features", "identity", "--home", "recomputed", "--n-modes", "2", "--alpha", "1", "--workers", "1")
@@ -79,7 +81,7 @@ def test_signals__end_a_command_that_is_still_being_imported(folder, number):
     assert [path.name for path in folder.iterdir()] == ["a.npy"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", share([signal.SIGINT, signal.SIGHUP], 2))
 def test_signals__end_a_command_whose_workers_are_starting(folder, number):
     with running(folder) as process:
         wait_until(lambda: len(children(process)) >= 2, process)  # a worker, and Python's own resource tracker
@@ -87,7 +89,7 @@ def test_signals__end_a_command_whose_workers_are_starting(folder, number):
         assert ended(process) == (128 + number, "Error: interrupted\n", [])
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", share([signal.SIGINT, signal.SIGTERM], 2))
 def test_signals__say_after_which_pass_the_same_command_resumes(folder, number, console, in_this_process, monkeypatch):
     with running(folder) as process:
         wait_until(lambda: any(folder.rglob("*pass-002*.npz")), process)

@@ -380,7 +380,7 @@ def test_extend__says_how_far_it_is():
         (lambda e: mo.extend(e, NEW, "linear"), r"method must be one of 'nystrom', 'one-sided'; got 'linear'\."),
         (
             lambda e: mo.extend(e, NEW[:, :2]),
-            "new_frames must have the 3 features of the embedding; got 2.*frame=, edges=",
+            "new_frames must have the channels of the embedding; got 'sensor 2' missing",
         ),
         (lambda e: mo.extend(e, NEW.rename(feature="x")), r"must have dims \(frame, feature\); got .*'x'"),
         (lambda e: mo.extend(e, NEW[:0]), "must hold at least 1 frame; got 0"),

@@ -63,7 +63,7 @@ def test_frame_runs__frames_follow_each_other_within_their_segment(lengths, fram
     ],
 )
 def test_segments__table(segment, spans, restarts):
-    assert cut_segments.segment_spans(np.array(segment, np.int64)) == spans
+    assert cut_spans.segment_spans(np.array(segment, np.int64)) == spans
     assert cut_segments.restarts(np.array(segment, np.int64)).tolist() == restarts
 
 

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline.frames.join import join_frames
+from manifold_observer.pipeline.frames.join import concat
 
 N = 60
 VALUES = np.random.default_rng(0).normal(size=(N, 2))
@@ -71,5 +71,5 @@ def test_labels__outlive_a_store(tmp_path):
 
 def test_labels__of_joined_recordings_follow_each_other():
     first, second = frames(stage=np.full(N, "W")), frames(stage=np.full(N, "R"))
-    joined = join_frames([first, second])
+    joined = concat([first, second])
     assert joined["stage"].values.tolist() == ["W"] * 10 + ["R"] * 10

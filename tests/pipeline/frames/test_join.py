@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from manifold_observer.pipeline.frames.join import join_frames
+from manifold_observer.pipeline.frames.join import concat
 
 
 def part(first=0.5, n=2, start=None, p=1, period=1.0, segment=None):
@@ -23,58 +23,58 @@ def part(first=0.5, n=2, start=None, p=1, period=1.0, segment=None):
 
 def test_join__one_is_itself():
     one = part()
-    assert join_frames([one]) is one
+    assert concat([one]) is one
 
 
 @pytest.mark.usefixtures("no_compute")
 def test_join__is_lazy_and_keeps_what_the_frames_are():
-    joined = join_frames([part(), part(), part()])
+    joined = concat([part(), part(), part()])
     assert joined.sizes == {"frame": 6, "feature": 1}
     assert joined.attrs["features"] == "log_rms"
     assert joined.attrs["unused_samples"] == 9
 
 
 def test_join__a_clock_that_starts_over_is_moved_on():
-    joined = join_frames([part(), part(), part()])
+    joined = concat([part(), part(), part()])
     assert joined["time"].values.tolist() == [0.5, 1.5, 3.5, 4.5, 6.5, 7.5]
     assert joined.attrs["time_shifts"] == [0.0, 3.0, 6.0]
 
 
 def test_join__a_clock_that_goes_on_is_kept():
-    joined = join_frames([part(), part(5.5), part(60.0)])
+    joined = concat([part(), part(5.5), part(60.0)])
     assert joined["time"].values.tolist() == [0.5, 1.5, 5.5, 6.5, 60.0, 61.0]
     assert joined.attrs["time_shifts"] == [0.0, 0.0, 0.0]
 
 
 def test_join__segments_grow_from_part_to_part():
-    joined = join_frames([part(segment=[0, 1]), part(segment=[0, 0]), part(segment=[0, 1])])
+    joined = concat([part(segment=[0, 1]), part(segment=[0, 0]), part(segment=[0, 1])])
     assert joined["segment"].values.tolist() == [0, 1, 2, 2, 3, 4]
 
 
 @pytest.mark.parametrize("zone", ["", "Z"])
 def test_join__date_times_say_how_far_apart(zone):
     starts = [f"2020-03-09T12:00:{second}{zone}" for second in ("00", "10", "25")]
-    joined = join_frames([part(start=start) for start in starts])
+    joined = concat([part(start=start) for start in starts])
     assert joined["time"].values.tolist() == [0.5, 1.5, 10.5, 11.5, 25.5, 26.5]
     assert joined.attrs["time_shifts"] == [0.0, 10.0, 25.0]
     assert joined["time"].attrs["start_time"] == starts[0]
 
 
 def test_join__date_times_with_and_without_zone_cannot_be_compared():
-    joined = join_frames([part(start="2020-03-09T12:00:00Z"), part(start="2020-03-09T12:00:10")])
+    joined = concat([part(start="2020-03-09T12:00:00Z"), part(start="2020-03-09T12:00:10")])
     assert joined["time"].values.tolist() == [0.5, 1.5, 3.5, 4.5]
 
 
 def test_join__date_times_in_the_wrong_order_are_refused():
     parts = [part(start="2020-03-09T12:00:10"), part(start="2020-03-09T12:00:00")]
     with pytest.raises(ValueError, match=r"must follow each other in time; got one from 2020-03-09T12:00:00"):
-        join_frames(parts)
+        concat(parts)
     with pytest.raises(ValueError, match="must follow each other in time"):
-        join_frames([part(start="2020-03-09T12:00:00"), part(start="2020-03-09T12:00:01")])
+        concat([part(start="2020-03-09T12:00:00"), part(start="2020-03-09T12:00:01")])
 
 
 def test_join__other_features_or_periods_are_refused():
-    with pytest.raises(ValueError, match="must have the same features; got 1 and 2"):
-        join_frames([part(), part(p=2)])
-    with pytest.raises(ValueError, match=r"must have the same frame period; got 1\.0 and 2\.0 s"):
-        join_frames([part(), part(period=2.0)])
+    with pytest.raises(ValueError, match="must have the 1 features of the first; got 2"):
+        concat([part(), part(p=2)])
+    with pytest.raises(ValueError, match=r"must have the frame period of the first, 1 s; got 2 s"):
+        concat([part(), part(period=2.0)])

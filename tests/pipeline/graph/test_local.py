@@ -21,6 +21,7 @@ from manifold_observer.pipeline.graph import local
 from manifold_observer.pipeline.graph.cluster import connect
 from manifold_observer.pipeline.graph.compute import compute, task
 from manifold_observer.tasks.arrays import aligned
+from strategies import share
 
 WAIT = 60
 NOBODY = 65534
@@ -104,7 +105,7 @@ def test_local__another_user_gets_nothing(client):
 
 def test_local__the_same_attempt_on_a_cluster_without_certificates_succeeds():
     with LocalCluster(
-        n_workers=0, dashboard_address=None, host="127.0.0.1", scheduler_kwargs={"http_prefix": "x"}
+        n_workers=0, dashboard_address="127.0.0.1:0", host="127.0.0.1", scheduler_kwargs={"http_prefix": "x"}
     ) as c:
         assert f"ran as {os.getuid()}" in attacked(c.scheduler_address, "run_function")
 
@@ -174,7 +175,7 @@ def worker_processes():
                 yield process
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.5])
+@pytest.mark.parametrize("delay", share([0.0, 0.5], 2))
 def test_local__workers_that_are_killed_while_they_start_are_started_again(delay):
     killed, over = set(), threading.Event()
 

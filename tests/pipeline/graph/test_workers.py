@@ -15,6 +15,7 @@ from foreign import altered_package, blas_threads, double, foreign, other_versio
 from manifold_observer.pipeline.graph import census, cluster, lost, sight, workers
 from manifold_observer.pipeline.graph import compute as graph
 from manifold_observer.pipeline.graph.cluster import connect
+from strategies import share
 
 WAIT = 60
 
@@ -247,7 +248,7 @@ def test_connect__says_when_all_workers_have_gone():
         connected(leaving.address, work)
 
 
-@pytest.mark.parametrize("progress", [graph.silent, lambda *_: None])
+@pytest.mark.parametrize("progress", share([graph.silent, lambda *_: None], 2))
 def test_connect__says_when_the_scheduler_has_gone(progress):
     def work(client):
         threading.Timer(0.5, dying.kill).start()

@@ -28,6 +28,7 @@ from manifold_observer.pipeline.jobs.store import alone, check_space, passes_bes
 from manifold_observer.pipeline.jobs.stream import continue_run
 from manifold_observer.pipeline.jobs.workfolder import holding, work_folders
 from manifold_observer.pipeline.paper.demo import demonstrate
+from strategies import share
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
@@ -107,7 +108,7 @@ AUXILIARY = [".old", ".partial", ".checkpoint"]
 # ------------------------------------------------------------------------------ names that were once taken
 
 
-@pytest.mark.parametrize("make", ANYTHING)
+@pytest.mark.parametrize("make", share(ANYTHING, 3))
 def test_run__leaves_neighbours_alone(tmp_path, make):
     for suffix in AUXILIARY:
         make(tmp_path / f"week.zarr{suffix}")
@@ -321,7 +322,7 @@ KILLED_BETWEEN = """
 """
 
 
-@pytest.mark.parametrize("renames", [0, 1, 2])
+@pytest.mark.parametrize("renames", share([0, 1, 2], 2))
 def test_overwrite__a_kill_between_the_renames_is_repaired(tmp_path, renames):
     out = tmp_path / "out.zarr"
     write(out)

@@ -14,7 +14,7 @@ from manifold_observer.pipeline.jobs.config import RunConfig
 from manifold_observer.pipeline.jobs.progress import Stages
 from manifold_observer.pipeline.jobs.run import open_result, read_embedding, run
 from manifold_observer.pipeline.jobs.workfolder import work_folders
-from strategies import embed_options
+from strategies import embed_options, share
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
@@ -245,7 +245,9 @@ def test_config__calibrates_only_for_filters_that_ask(options, smoothed, expecte
     )
 
 
-@pytest.mark.parametrize("error", [RuntimeError("scheduler gone"), OSError(28, "disk full"), KeyboardInterrupt()])
+@pytest.mark.parametrize(
+    "error", share([RuntimeError("scheduler gone"), OSError(28, "disk full"), KeyboardInterrupt()], 2)
+)
 def test_run__passes_outlive_every_failure_and_are_used(tmp_path, monkeypatch, error):
     options = {"n_modes": 2, "home": "recomputed", "form": "quadratic", "tile": 64, "window": 9}
     source, out, config = (

@@ -149,3 +149,189 @@ def test_calibrate__refuses_in_one_sentence(name):
     call, message = REFUSALS[name]
     with pytest.raises(ValueError, match=message):
         call()
+
+
+# ------------------------------------------------------------------------------------- errors and how well it fits
+
+
+def in_segments(seed, length, count, decay, noise=0.5):
+    rng = np.random.default_rng(seed)
+    truth = np.concatenate([states(rng, length, decay) for _ in range(count)])
+    return truth, truth @ LIFT.T + noise * rng.normal(size=(len(truth), 3)), np.repeat(np.arange(count), length)
+
+
+def quietly(call, *arguments, **options):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        return call(*arguments, **options), [str(warning.message) for warning in told]
+
+
+def test_calibrate__twice_the_error_covers_the_rates_or_the_error_is_infinite_and_said_to_be():
+    covered = {}
+    for length, count in ((15, 200), (30, 100), (3000, 1)):
+        for rate in (0.005, 0.05, 0.2, 1.0):
+            decay = rate * SHAPE / SHAPE[0]
+            for seed in range(4):
+                _, values, segment = in_segments(seed, length, count, decay)
+                found, told = quietly(mo.calibrate, embedding(values, segment))
+                error = found["calibrated_rate_error"].values
+                inside = np.abs(found["calibrated_rate"].values - decay) < 2 * error
+                covered.setdefault(np.isfinite(error).all(), []).append(inside)
+                if not np.isfinite(error).all():
+                    assert "modes 1 and 2" in told[0]
+                    assert "errors are infinite" in told[0]
+    assert np.mean(covered[True]) >= 0.9
+    assert 3 < len(covered[False]) < 12
+
+
+@pytest.mark.parametrize(
+    ("length", "rate", "message"),
+    [(15, 0.002, "are the least that lags of 7 frames can show.*longest has 15"), (4, 0.2, "segments of 4 frames")],
+)
+def test_calibrate__a_fit_at_its_bound_is_said_to_be_one(length, rate, message):
+    _, values, segment = in_segments(1, length, 400, rate * SHAPE / SHAPE[0])
+    with pytest.warns(UserWarning, match=message):
+        found = mo.calibrate(embedding(values, segment))
+    assert np.isinf(found["calibrated_rate_error"]).all()
+    assert found.attrs["calibration_sampling"] in ("slow", "segments")
+
+
+@pytest.mark.parametrize("decay", [[0.04, 0.3], [0.3, 0.04]])
+def test_calibrate__a_wrong_shape_of_the_spectrum_is_told_and_its_error_covers(decay):
+    found, told = quietly(mo.calibrate, embedding(measured(n=8000, decay=np.array(decay))))
+    assert "do not decay in the ratios of the spectrum" in told[0]
+    assert found.attrs["calibration_sampling"] == "shape"
+    assert found.attrs["goodness_of_fit"] < 0.95 < mo.calibrate(embedding(VALUES)).attrs["goodness_of_fit"]
+    off = np.abs(found["calibrated_rate"].values - decay)
+    assert (off < 2 * found["calibrated_rate_error"].values).all()
+    np.testing.assert_allclose(found["own_rate"], decay, rtol=0.35)
+    again, told = quietly(mo.calibrate, embedding(measured(n=8000, decay=np.array(decay))), found["own_rate"].values)
+    assert not told
+    assert np.isfinite(again["signal_variance_error"]).all()
+
+
+def test_calibrate__modes_that_rotate_are_not_taken_for_decay():
+    rng, turn, x = np.random.default_rng(0), 0.3, np.zeros((4000, 2))
+    matrix = 0.98 * np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+    for i in range(1, 4000):
+        x[i] = matrix @ x[i - 1] + 0.2 * rng.normal(size=2)
+    found, told = quietly(mo.calibrate, embedding(x @ LIFT.T + 0.3 * rng.normal(size=(4000, 3))))
+    assert "they oscillate" in told[0]
+    assert np.isinf(found["calibrated_rate_error"]).all()
+    assert found.attrs["goodness_of_fit"] < 0.5
+
+
+def test_calibrate__rates_that_contradict_the_frames_are_told():
+    with pytest.warns(UserWarning, match=r"the given rates 0.01, 0.01 of modes 1 and 2 contradict the frames"):
+        mo.calibrate(embedding(VALUES), np.array([0.01, 0.01]))
+    _, told = quietly(mo.calibrate, embedding(VALUES), np.array([2.0, 2.0]))
+    assert "the given rates 2, 2 of modes 1 and 2 contradict the frames" in told[0]
+    assert "the first lags of modes 1 and 2 do not decay at the rate taken" in told[1]
+
+
+# ------------------------------------------------------------------------------------------------------------ bands
+
+SETTINGS = [(20, 200, 0.1, 0.5), (8, 400, 0.3, 1.0), (60, 60, 0.05, 0.5), (2000, 3, 0.1, 0.5)]
+
+
+@pytest.mark.parametrize(("length", "count", "rate", "noise"), SETTINGS)
+def test_bands__hold_from_the_first_frame_of_a_segment_on(length, count, rate, noise):
+    """Of what the features would say without noise."""
+    held = {"first": [], "all": []}
+    for seed in range(4):
+        truth, values, segment = in_segments(seed, length, count, rate * SHAPE / SHAPE[0], noise)
+        learnt = mo.calibrate(embedding(values, segment))
+        frames = xr.DataArray(values, dims=("frame", "feature"), coords={"segment": ("frame", segment)})
+        truth = truth - np.linalg.pinv(LIFT) @ values.mean(axis=0)
+        first = np.tile(np.arange(length), count) < 3
+        for result in (mo.observe(learnt, frames, gain="kalman"), mo.smooth(learnt, frames)):
+            inside = np.abs(result["state"].values - truth) < 1.96 * result["state_std"].values
+            held["all"].append(inside.mean(axis=0))
+            held["first"].append(inside[first].mean(axis=0))
+    assert 0.93 < np.mean(held["all"]) < 0.97
+    # 36 first frames of long recordings say little.
+    assert 0.93 < np.mean(held["first"]) < 0.97 or count < 10
+
+
+def test_observe__from_the_prior_is_as_near_as_can_be_in_a_segment_s_first_frames():
+    truth, values, segment = in_segments(0, 10, 400, 0.1 * SHAPE / SHAPE[0], 1.0)
+    learnt = mo.calibrate(embedding(values, segment))
+    frames = xr.DataArray(values, dims=("frame", "feature"), coords={"segment": ("frame", segment)})
+    first = np.arange(4000) % 10 == 0
+    errors = [
+        np.square(mo.observe(learnt, frames, gain="kalman", initial=initial)["state"].values - truth)[first].mean()
+        for initial in ("prior", "steady")
+    ]
+    signal, noise = np.diag(SIGNAL), np.linalg.inv(LIFT.T @ LIFT)
+    best = np.trace(signal - signal @ np.linalg.solve(signal + noise, signal)) / 2
+    assert errors[0] < 1.1 * best < 1.3 * best < errors[1]
+
+
+@pytest.mark.parametrize("weak", [0.01, 0.0])
+def test_bands__of_a_mode_without_signal_are_not_nearly_zero(weak):
+    rng = np.random.default_rng(3)
+    truth = states(rng) * np.sqrt([1.0, weak / SIGNAL[1]])
+    values = truth @ LIFT.T + rng.normal(size=(N, 3))
+    truth = truth - np.linalg.pinv(LIFT) @ values.mean(axis=0)
+    frames = xr.DataArray(values, dims=("frame", "feature"))
+    result = mo.observe(mo.calibrate(embedding(values)), frames, gain="kalman")
+    inside = np.abs(result["state"].values - truth) < 1.96 * result["state_std"].values
+    assert (inside.mean(axis=0) > 0.93).all()
+
+
+def test_bands__of_modes_with_more_signal_than_variance_are_infinite():
+    """Rates far too fast: what the first lags say, brought back to lag 0, is more than all there is."""
+    frames = xr.DataArray(VALUES, dims=("frame", "feature"))
+    result, _ = quietly(mo.observe, embedding(VALUES), frames, gain="kalman", rates=np.array([2.0, UNIT * SHAPE[1]]))
+    assert np.isinf(result["state_std"][:, 0]).all()
+    assert np.isfinite(result["state_std"][:, 1]).all()
+    assert np.isfinite(result["state"]).all()
+
+
+# -------------------------------------------------------------------------------------------------- what cannot work
+
+FRAMES = xr.DataArray(VALUES, dims=("frame", "feature"))
+WIDE = embedding(VALUES).assign(lift=(("feature", "mode"), LIFT @ np.array([[1.0, 1.0], [1.0, 1.0]])))
+IMPOSSIBLE = {
+    "a mode that never forgets": (
+        lambda: mo.observe(embedding(VALUES), FRAMES, gain="kalman", rates=np.array([0.1, 0.0])),
+        r"rates must be above 0 for gain='kalman'; got 0 a frame for mode 2.*Give numbers of 1e-6 or more",
+    ),
+    "infinite rates": (
+        lambda: mo.observe(embedding(VALUES), FRAMES, gain="kalman", rates=np.array([0.1, np.inf])),
+        "rates must be 2 numbers of at least 0, finite",
+    ),
+    "a rank too low": (
+        lambda: mo.observe(WIDE, FRAMES, gain="kalman"),
+        "as many independent columns as modes; got rank 1 for 2 modes of 3 features.*Embed with n_modes=1",
+    ),
+    "a rank too low, dmk": (lambda: mo.smooth(WIDE.assign(epsilon=1.0), FRAMES, gain="dmk"), "got rank 1 for 2 modes"),
+    "calibrating a rank too low": (lambda: mo.calibrate(WIDE), "got rank 1 for 2 modes"),
+    "a prior for a constant gain": (
+        lambda: mo.observe(embedding(VALUES), FRAMES, gain="unit", initial="prior"),
+        "initial='prior' needs gain='kalman' or 'dmk'",
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:calibrate")
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_observe__refuses_what_has_no_filter_in_one_sentence(name):
+    call, message = IMPOSSIBLE[name]
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_observe__a_rank_too_low_for_a_constant_gain_is_told():
+    with pytest.warns(UserWarning, match=r"observe: the linear reading needs.*got rank 1 for 2 modes.*n_modes=1"):
+        mo.observe(WIDE, FRAMES)
+
+
+@pytest.mark.filterwarnings("ignore:calibrate")
+@pytest.mark.parametrize("rates", [[1e-6, 0.1], [1e-6, 1e-6], [700.0, 0.1], [1e5, 1e5]])
+def test_observe__extreme_rates_give_finite_states(rates):
+    for result in (
+        mo.observe(embedding(VALUES), FRAMES, gain="kalman", rates=np.array(rates)),
+        mo.smooth(embedding(VALUES), FRAMES, rates=np.array(rates)),
+    ):
+        assert np.isfinite(result["state"]).all()

@@ -1,5 +1,7 @@
 """The observer equals the plain loop, whatever the chunks, and goes on exactly where it stopped."""
 
+import itertools
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -7,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import manifold_observer.pipeline as mo
+from manifold_observer.tasks.observers import kalman
 from reference import dense
 from strategies import chunkings, examples, share
-from toy import EMBEDDING, FILTERS, FRAMES, GAPPED, NAMES, RATES, SEGMENT, VALUES, M, N, P, as_frames, lazily
+from toy import CALM, EMBEDDING, FILTERS, FRAMES, GAPPED, NAMES, RATES, SEGMENT, VALUES, M, N, P, as_frames, lazily
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
@@ -180,12 +183,12 @@ def test_observe__dmk_is_the_kalman_filter_of_its_settings_in_all_features(segme
 
 
 def test_observe__kalman_takes_noise_from_the_frames_and_rates_that_are_given():
-    learnt = mo.calibrate(EMBEDDING, RATES)
-    expected = mo.observe(learnt, FRAMES, gain="kalman", rates=RATES)
-    xr.testing.assert_identical(mo.observe(EMBEDDING, FRAMES, gain="kalman", rates=RATES), expected)
-    other = mo.observe(learnt, FRAMES, gain="kalman", rates=0.5 * RATES)
-    assert other.attrs["rates"] == (0.5 * RATES).tolist()
-    xr.testing.assert_identical(mo.observe(EMBEDDING, FRAMES, gain="kalman", rates=0.5 * RATES), other)
+    learnt = mo.calibrate(EMBEDDING, CALM)
+    expected = mo.observe(learnt, FRAMES, gain="kalman", rates=CALM)
+    xr.testing.assert_identical(mo.observe(EMBEDDING, FRAMES, gain="kalman", rates=CALM), expected)
+    other = mo.observe(learnt, FRAMES, gain="kalman", rates=0.5 * CALM)
+    assert other.attrs["rates"] == (0.5 * CALM).tolist()
+    xr.testing.assert_identical(mo.observe(EMBEDDING, FRAMES, gain="kalman", rates=0.5 * CALM), other)
 
 
 @pytest.mark.parametrize("options", FILTERS, ids=NAMES)
@@ -225,6 +228,48 @@ def test_observe__goes_on_to_the_bit_through_zarr(tmp_path, chunks, options):
         rest = mo.observe(EMBEDDING, frames[cut:], carry=carry, **options).compute()
         np.testing.assert_array_equal(rest["state"], whole["state"][cut:], err_msg=f"cut at {cut}")
         np.testing.assert_array_equal(rest["carry"], whole["carry"])
+
+
+@pytest.mark.parametrize("frames", [FRAMES, GAPPED], ids=["one segment", "three segments"])
+def test_observe__a_gain_that_varies_goes_on_to_the_bit_cut_anywhere(frames):
+    options = {"gain": "kalman", "rates": CALM}
+    whole = mo.observe(EMBEDDING, frames, **options)
+    assert (whole["state_std"][0] > 1.01 * whole["state_std"][20]).all()
+    for cuts in ([1, 2, 3], [5, 24, 25, 26, 27], [30], list(range(1, N))):
+        carry, parts = None, []
+        for first, stop in itertools.pairwise([0, *cuts, N]):
+            part = mo.observe(EMBEDDING, frames[first:stop], carry=carry, **options)
+            carry = part["carry"]
+            parts.append(part)
+        for name in ("state", "state_std"):
+            np.testing.assert_array_equal(np.concatenate([part[name] for part in parts]), whole[name])
+        xr.testing.assert_identical(carry, whole["carry"])
+
+
+def test_observe__a_carry_that_does_not_say_when_its_segment_began_goes_on_with_the_steady_gain():
+    options = {"gain": "kalman", "rates": CALM}
+    carry = mo.observe(EMBEDDING, FRAMES[:3], **options)["carry"].drop_attrs()
+    old = mo.observe(EMBEDDING, FRAMES[3:], carry=carry, initial="steady", **options)
+    new = mo.observe(EMBEDDING, FRAMES[3:], carry=carry, **options)
+    np.testing.assert_allclose(new["state"], old["state"], atol=1e-9)
+    np.testing.assert_allclose(new["state_std"], old["state_std"], rtol=1e-6)
+
+
+def test_observe__a_gain_that_varies_contracts_by_the_stated_factor_in_the_metric_of_each_frame():
+    learnt, poles = mo.calibrate(EMBEDDING, CALM), np.exp(-CALM)
+    process = np.diag((1 - poles**2) * learnt["signal_variance"].values)
+    reading, _ = kalman.weighted_reading(EMBEDDING["lift"].values, learnt["feature_noise"].values)
+    known = kalman.schedule(kalman.Model(poles, process, reading, learnt["measurement_noise"].values))
+    factor = mo.observe(EMBEDDING, FRAMES, gain="kalman", rates=CALM).attrs["contraction_factor"]
+    assert 0.3 < factor < 1
+    one, other = (xr.DataArray(x, dims="mode", attrs={"frames_since_start": 1}) for x in ([3.0, -1.0], [-5.0, 2.0]))
+    a, b = (mo.observe(EMBEDDING, FRAMES, gain="kalman", rates=CALM, carry=x)["state"].values for x in (one, other))
+    apart = np.concatenate([(one - other).values[None], a - b])
+    metric = np.linalg.inv(known.posterior[known.rows(np.arange(N + 1))])
+    lengths = np.sqrt(np.einsum("nj,njk,nk->n", apart, metric, apart))
+    assert (lengths[1:] <= factor * lengths[:-1] * (1 + 1e-9) + 1e-12).all()
+    sizes = np.trace(known.posterior, axis1=1, axis2=2)
+    assert (np.diff(sizes) <= 1e-12).all()
 
 
 @pytest.mark.usefixtures("no_compute")

@@ -60,6 +60,7 @@ def test_innovations__go_on_from_a_carry():
     np.testing.assert_allclose(found["innovation"], whole["innovation"][30:], atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:calibrate")  # a sine
 def test_innovations__a_recording_that_changes_is_due_for_a_refit_and_one_that_goes_on_is_not():
     rng = np.random.default_rng(5)
     hidden = np.sin(np.arange(1200) / 15)[:, None] * rng.normal(size=(1, 4))

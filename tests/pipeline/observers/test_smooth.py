@@ -9,11 +9,17 @@ import manifold_observer.pipeline as mo
 from manifold_observer.tasks.observers import kalman
 from reference import dense
 from strategies import chunkings, examples
-from toy import EMBEDDING, FRAMES, GAPPED, RATES, SEGMENT, N, lazily
+from toy import CALM, EMBEDDING, FRAMES, GAPPED, SEGMENT, N, lazily
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
-GAINS = [{"gain": "kalman", "rates": RATES}, {"gain": "dmk"}]
+STEADY = [{"gain": "kalman", "rates": CALM, "initial": "steady"}, {"gain": "dmk"}]
+VARYING = [{"gain": "kalman", "rates": CALM}, {"gain": "dmk", "initial": "prior"}]
+
+
+def known(options):
+    """The toy with its noise, as if that were known without error: bands are those of the model alone."""
+    return EMBEDDING if options["gain"] == "dmk" else mo.calibrate(EMBEDDING, CALM).drop_vars("measurement_noise_error")
 
 
 def steady(result):
@@ -22,18 +28,18 @@ def steady(result):
     posterior = result["posterior_covariance"].values
     if result.attrs["gain"] == "dmk":
         return poles, posterior, np.diag(poles) @ posterior @ np.diag(poles) + np.diag(np.square(result.attrs["rates"]))
-    signal = mo.calibrate(EMBEDDING, RATES)["signal_variance"].values
+    signal = mo.calibrate(EMBEDDING, CALM)["signal_variance"].values
     return poles, posterior, np.diag(poles) @ posterior @ np.diag(poles) + np.diag((1 - poles**2) * signal)
 
 
-@pytest.mark.parametrize("options", GAINS, ids=["kalman", "dmk"])
+@pytest.mark.parametrize("options", STEADY, ids=["kalman", "dmk"])
 @pytest.mark.parametrize("frames", [FRAMES, GAPPED], ids=["one segment", "three segments"])
 def test_smooth__is_the_backward_pass_over_the_filtered_states(options, frames):
-    filtered = mo.observe(EMBEDDING, frames, **options)
+    filtered = mo.observe(known(options), frames, **options)
     poles, posterior, predicted = steady(filtered)
     segment = frames["segment"].values
     expected, variances = dense.smoother(filtered["state"].values, segment, poles, posterior, predicted)
-    result = mo.smooth(EMBEDDING, frames, **options)
+    result = mo.smooth(known(options), frames, **options)
     np.testing.assert_allclose(result["state"], expected, atol=1e-7)
     np.testing.assert_allclose(result["state_std"], np.sqrt(variances), atol=1e-7)
     ends = np.append(np.diff(segment) != 0, True)
@@ -41,7 +47,7 @@ def test_smooth__is_the_backward_pass_over_the_filtered_states(options, frames):
     assert (result["state_std"] <= filtered["state_std"] + 1e-12).all()
 
 
-@pytest.mark.parametrize("options", GAINS, ids=["kalman", "dmk"])
+@pytest.mark.parametrize("options", [*VARYING, STEADY[1]], ids=["kalman", "dmk from the prior", "dmk"])
 @examples(15)
 @given(chunks=chunkings(N))
 def test_smooth__any_chunking_gives_the_same_bits(options, chunks):
@@ -49,6 +55,27 @@ def test_smooth__any_chunking_gives_the_same_bits(options, chunks):
     cut = mo.smooth(EMBEDDING, GAPPED.chunk(frame=chunks), **options)
     assert cut["state"].chunks[0] == chunks
     xr.testing.assert_equal(cut.compute(), whole)
+
+
+@pytest.mark.parametrize("options", VARYING, ids=["kalman", "dmk"])
+@pytest.mark.parametrize("frames", [FRAMES, GAPPED], ids=["one segment", "three segments"])
+def test_observe_and_smooth__are_the_textbook_s_filter_and_smoother_from_the_prior(options, frames):
+    poles, _, _ = steady(mo.observe(EMBEDDING, frames, **{**options, "initial": "steady"}))
+    lift, mean = EMBEDDING["lift"].values, EMBEDDING["feature_mean"].values
+    if options["gain"] == "dmk":
+        process, noise = np.diag(np.square(np.log(poles))), EMBEDDING["feature_variance"].values
+        reading, noise = kalman.weighted_reading(lift, noise)
+    else:
+        learnt = mo.calibrate(EMBEDDING, CALM)
+        process = np.diag((1 - poles**2) * learnt["signal_variance"].values)
+        reading, noise = kalman.weighted_reading(lift, learnt["feature_noise"].values)
+        noise = learnt["measurement_noise"].values
+    inputs, segment = (frames.values - mean) @ reading.T, frames["segment"].values
+    expected = dense.from_prior(inputs, segment, poles, process, noise)
+    filtered, smoothed = (way(known(options), frames, **options) for way in (mo.observe, mo.smooth))
+    for result, (states, variances) in zip((filtered, smoothed), expected, strict=True):
+        np.testing.assert_allclose(result["state"], states, atol=1e-9)
+        np.testing.assert_allclose(result["state_std"], np.sqrt(variances), atol=1e-9)
 
 
 @pytest.mark.usefixtures("no_compute")
@@ -85,3 +112,11 @@ def test_smoothed_variances__end_where_they_have_settled():
     _, posterior, predicted = steady(mo.observe(EMBEDDING, FRAMES, gain="dmk"))
     known = kalman.Steady(np.eye(2), predicted, posterior, np.zeros((2, 2)))
     assert len(kalman.smoothed_variances(known)) <= 3
+
+
+def test_state_std__is_wider_than_the_model_s_where_signal_and_noise_are_estimates():
+    options = VARYING[0]
+    for way in (mo.observe, mo.smooth):
+        model, told = (way(one, FRAMES, **options) for one in (known(options), mo.calibrate(EMBEDDING, CALM)))
+        xr.testing.assert_equal(model["state"], told["state"])
+        assert (told["state_std"] > 1.001 * model["state_std"]).all()

@@ -76,8 +76,7 @@ def test_calibrate__says_where_the_sampling_hides_the_dynamics():
 def test_signal_and_noise__are_those_of_the_process():
     rng = np.random.default_rng(2)
     inputs = process(rng, 60_000, 0.1 * SHAPE, [1.0, 0.5, 0.2], 0.3)
-    found = dynamics.autocovariance(inputs, np.zeros(len(inputs), np.int64), dynamics.lags(12))
-    signal = dynamics.signal(found, 0.1 * SHAPE)
+    signal = dynamics.near_signal(inputs, np.zeros(len(inputs), np.int64), 0.1 * SHAPE).variance
     assert_allclose(signal, [1.0, 0.5, 0.2], rtol=0.15)
     noise = dynamics.measurement_noise(inputs, signal)
     assert_allclose(np.diag(noise), 0.3, rtol=0.2)

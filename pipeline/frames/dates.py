@@ -1,0 +1,91 @@
+"""Date-times and seconds: the stages count seconds from the first frame, users may have date-times."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+Labelled = TypeVar("Labelled", xr.DataArray, xr.Dataset)
+
+# Nanoseconds that float64 tells apart as seconds: a hundred days. Longer recordings are dated to the microsecond.
+_EXACT_SECONDS = 2.0**53 / 1e9
+
+
+def is_dated(labelled: xr.DataArray | xr.Dataset) -> bool:
+    """Whether ``time`` holds date-times."""
+    return "time" in labelled.coords and labelled["time"].dtype.kind == "M"
+
+
+def in_seconds(labelled: Labelled) -> Labelled:
+    """The same with ``time`` in seconds from its first frame, whose date-time is the attribute ``start_time``.
+
+    Examples
+    --------
+    >>> noon = np.array(["2020-03-09T12:00", "2020-03-09T12:01"], "datetime64[ns]")
+    >>> found = in_seconds(xr.DataArray([1.0, 2.0], dims="frame", coords={"time": ("frame", noon)}))
+    >>> found.time.values, found.time.attrs["start_time"]
+    (array([ 0., 60.]), '2020-03-09T12:00')
+    """
+    time = labelled["time"]
+    start = time.values[0] if time.size else np.datetime64(0, "s")
+    kept = {name: value for name, value in time.attrs.items() if name not in ("units", "calendar")}
+    attrs = {**kept, "units": "s", "start_time": as_text(start)}
+    return labelled.assign_coords(time=(time.dims, (time.values - start) / np.timedelta64(1, "s"), attrs))
+
+
+def in_dates(labelled: Labelled) -> Labelled:
+    """The same with ``time`` as date-times, where its attribute ``start_time`` says from when it counts.
+
+    Examples
+    --------
+    >>> dated = {"time": ("frame", [0.0, 60.0], {"start_time": "2020-03-09T12:00"})}
+    >>> in_dates(xr.DataArray([1.0, 2.0], dims="frame", coords=dated)).time.values.astype(str)[1]
+    '2020-03-09T12:01:00.000000000'
+    """
+    time = labelled["time"]
+    if "start_time" not in time.attrs:
+        return labelled
+    attrs = {name: value for name, value in time.attrs.items() if name not in ("units", "start_time")}
+    dates = to_dates(time.values, str(time.attrs["start_time"]))
+    return labelled.assign_coords(time=(time.dims, dates, attrs))
+
+
+def as_calendar(stored: xr.Dataset) -> xr.Dataset:
+    """The same numbers, with the unit that the CF conventions have for seconds from a date-time, where that is known.
+
+    Examples
+    --------
+    >>> dated = {"time": ("frame", [0.0, 60.0], {"units": "s", "start_time": "2020-03-09T12:00"})}
+    >>> as_calendar(xr.Dataset(coords=dated)).time.attrs["units"]
+    'seconds since 2020-03-09T12:00'
+    """
+    if "time" not in stored.coords or is_dated(stored) or "start_time" not in stored["time"].attrs:
+        return stored
+    time = stored["time"].variable
+    since = f"seconds since {time.attrs['start_time']}"
+    attrs = {**time.attrs, "units": since, "calendar": "proleptic_gregorian"}
+    return stored.assign_coords(time=xr.Variable(time.dims, time.data, attrs, time.encoding))
+
+
+def from_calendar(stored: xr.Dataset) -> xr.Dataset:
+    """What :func:`as_calendar` was given."""
+    if "time" not in stored.coords or not str(stored["time"].attrs.get("units", "")).startswith("seconds since "):
+        return stored
+    time = stored["time"].variable
+    attrs = {name: value for name, value in time.attrs.items() if name != "calendar"} | {"units": "s"}
+    return stored.assign_coords(time=xr.Variable(time.dims, time.data, attrs, time.encoding))
+
+
+def to_dates(seconds: NDArray[np.float64], start: str) -> NDArray[np.datetime64]:
+    """Date-times that lie so many seconds after a start in ISO 8601; UTC where that says Z."""
+    most = float(np.abs(seconds).max()) if seconds.size else 0.0
+    ticks = np.rint(seconds * 1e9) if most < _EXACT_SECONDS else np.rint(seconds * 1e6) * 1e3
+    return np.datetime64(start.removesuffix("Z"), "ns") + ticks.astype(np.int64).astype("timedelta64[ns]")
+
+
+def as_text(instant: Any) -> str:
+    """A date-time in ISO 8601, no finer than it has to be."""
+    return str(np.datetime_as_string(instant, unit="auto"))
