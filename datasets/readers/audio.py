@@ -30,6 +30,7 @@ from .contract import (
     refusal,
 )
 from .sniff import CAF, SOUNDS, UNKNOWN, WAVES, describe, looks_crlf_mangled
+from .sound_in_order import forward_from
 from .wave_header import check_wave
 
 _READER = "audio"
@@ -40,6 +41,7 @@ _LOGGED_SIZES = re.compile(r"(?:SSND|Data Size|riff)\s*: (\d+) \(should be (\d+)
 # Samples that float32 does not hold exactly.
 _WIDE_SUBTYPES = ("PCM_32", "DOUBLE", "ALAC_32")
 _PROBE_FRAMES = 4096
+_LONG = 2**25
 # libsndfile gives the largest number for a length that it does not know.
 _MOST_FRAMES = 2**62
 _COPY = "Copy or download it again"
@@ -67,6 +69,8 @@ class AudioFile:
     """Offsets of header fields to be read as "size unknown"."""
     last_seek: int | None = None
     """Last frame at which reading may begin; None for any."""
+    in_order: bool = False
+    """Whether frames are only right when all before them were decoded."""
 
 
 class AudioArray(BackendArray):
@@ -194,6 +198,7 @@ def inspect_audio(path: str) -> AudioFile:
             np.dtype(np.float64 if wide else np.float32),
             unknown_sizes,
             _last_vorbis_seek(path) if sound.subtype == "VORBIS" else None,
+            sound.format == "MP3",
         )
         _check_container(path, sound)
     _check_decodes(file)
@@ -228,11 +233,10 @@ def read_blocks(file: AudioFile, start: int, stop: int) -> Iterator[Samples]:
         return
     longest = max(1, CHUNK_BYTES // (file.dtype.itemsize * file.channels))
     where = f"read in frames {start} to {stop - 1}"
-    with _errors_named(file.path, where), _open_sound(file.path, file.unknown_sizes) as sound:
-        position = start if file.last_seek is None else min(start, file.last_seek)
-        sound.seek(position)
+    with _errors_named(file.path, where), _before(file, start) as sound:
+        position = sound.tell()
         while position < stop:
-            # Frames before `start` are read only to be dropped: see _last_vorbis_seek.
+            # Frames before `start` are read only to be dropped: see _before.
             target = min(position + longest, start if position < start else stop)
             block = sound.read(target - position, dtype=file.dtype.name, always_2d=True)
             if len(block) < target - position:
@@ -240,6 +244,18 @@ def read_blocks(file: AudioFile, start: int, stop: int) -> Iterator[Samples]:
             if position >= start:
                 yield block
             position = target
+
+
+@contextmanager
+def _before(file: AudioFile, start: int) -> Iterator[soundfile.SoundFile]:
+    """Open a file at a frame, or so far before it that the samples from there on are right."""
+    if file.in_order:
+        with forward_from(file.path, start) as sound:
+            yield sound
+        return
+    with _open_sound(file.path, file.unknown_sizes) as sound:
+        sound.seek(start if file.last_seek is None else min(start, file.last_seek))
+        yield sound
 
 
 class _SizesUnknown(io.FileIO):
@@ -318,7 +334,8 @@ def _check_container(path: str, sound: soundfile.SoundFile) -> None:
 
 def _check_decodes(file: AudioFile) -> None:
     """Read the first frames and the last one: a cut FLAC claims all its frames until it is read."""
-    for start in (0, file.frames - 1):
+    # To reach the last frame of a long MP3 is to decode it all.
+    for start in (0,) if file.in_order and file.frames > _LONG else (0, file.frames - 1):
         for _ in read_blocks(file, start, min(start + _PROBE_FRAMES, file.frames)):
             pass
 

@@ -236,4 +236,4 @@ def _label_column(path: str, table: pd.DataFrame, used: Sequence[str], column: s
         return (called or others)[0]
     example = others[0] if others else "label"
     got = f"{', '.join(others) or 'none'}"
-    raise refusal(READER, path, "have one column of labels", got, f"Choose it with column={example!r}")
+    raise refusal(READER, path, "have one column of labels", got, f"Choose it with label_column={example!r}")

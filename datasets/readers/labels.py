@@ -16,8 +16,9 @@ from .edf_notes import notes_of
 from .label_table import READER, Labels, read_label_table
 from .libraries import library
 from .mne_raw import noted
-from .sniff import BDF, BRAINVISION, EDF, FIF, MATLAB_5, MIDI, TEXT, UNKNOWN, describe
+from .sniff import BDF, BRAINVISION, EDF, FIF, MATLAB_5, MIDI, TEXT, UNKNOWN, XDF, describe
 from .wfdb_notes import read_notes
+from .xdf import markers
 
 _NOTES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
 _WAVEFORM = "Name the file of its annotations, such as 100.atr"
@@ -38,7 +39,7 @@ class LabelsBackend(BackendEntrypoint):
     """
 
     description = "Open labels beside recordings: tables, Audacity, EDF+, WFDB, MIDI"
-    open_dataset_parameters = ("filename_or_obj", "drop_variables", "column", "recording", "sampling_rate")
+    open_dataset_parameters = ("filename_or_obj", "drop_variables", "label_column", "recording", "sampling_rate")
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
         """Claim nothing: most such files may be recordings."""
@@ -49,7 +50,7 @@ class LabelsBackend(BackendEntrypoint):
         filename_or_obj: Any,
         *,
         drop_variables: str | Iterable[str] | None = None,
-        column: str | None = None,
+        label_column: str | None = None,
         recording: str | None = None,
         sampling_rate: float | None = None,
     ) -> xr.Dataset:
@@ -61,7 +62,7 @@ class LabelsBackend(BackendEntrypoint):
             Path of the file.
         drop_variables
             Names to leave out.
-        column
+        label_column
             Column of a table that holds the labels, where there are several.
         recording
             Name of the recording, where a table has labels of several.
@@ -73,7 +74,7 @@ class LabelsBackend(BackendEntrypoint):
         Dataset with the variable ``label`` along ``time``, when each starts, with ``stop`` beside it; both in s.
         """
         path = local_file(READER, filename_or_obj)
-        labels = _read(path, column, recording, sampling_rate)
+        labels = _read(path, label_column, recording, sampling_rate)
         if not len(labels.start):
             raise refusal(READER, path, "hold labels", "none", "Name the file that does")
         note = {"units": "s", "long_name": "start of the label"}
@@ -93,7 +94,7 @@ class LabelsBackend(BackendEntrypoint):
 def _read(path: str, column: str | None, recording: str | None, sampling_rate: float | None) -> Labels:
     """Read a file by what it holds."""
     words, suffix = describe(path), os.path.splitext(path)[1].lower()
-    readers = {EDF: _edf, BDF: _edf, MIDI: _midi, BRAINVISION: _brainvision, FIF: _mne, MATLAB_5: _syllables}
+    readers = {XDF: _xdf, EDF: _edf, BDF: _edf, MIDI: _midi, BRAINVISION: _brainvision, FIF: _mne, MATLAB_5: _syllables}
     if words in readers or suffix == ".set":
         return (_mne if suffix == ".set" else readers[words])(path)
     if suffix in (".hea", ".dat"):
@@ -161,6 +162,13 @@ def _brainvision(path: str) -> Labels:
     found = marked(read_vhdr(os.path.splitext(path)[0] + ".vhdr" if path.lower().endswith(".vmrk") else path))
     start, stop = (np.array([each[k] for each in found], np.float64) for k in (0, 1))
     return Labels(start, stop, [text for *_, text in found])
+
+
+def _xdf(path: str) -> Labels:
+    """Markers of XDF, in the time of its streams."""
+    found = markers(path)
+    start = np.array([time for time, _ in found], np.float64)
+    return Labels(start, start, [text for _, text in found])
 
 
 def _mne(path: str) -> Labels:

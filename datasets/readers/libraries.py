@@ -1,6 +1,8 @@
 """Libraries of single fields, which are imported when a file asks for them."""
 
 import importlib
+import sys
+import warnings
 from typing import Any
 
 
@@ -33,8 +35,12 @@ def library(reader: str, path: str, module: str, package: str | None = None) -> 
     Traceback (most recent call last):
     ImportError: wfdb: 100.hea needs the package no_such_library, which is not installed. Install it with: pip ...
     """
+    if (there := sys.modules.get(module)) is not None:
+        return there
     try:
-        return importlib.import_module(module)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what a library says of its own imports is of no use to the user
+            return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name != module.partition(".")[0]:
             raise

@@ -126,7 +126,7 @@ def _only(path: str, shapes: Mapping[str, tuple[str, tuple[int, ...]]]) -> str:
         return likely[0]
     listed = ", ".join(f"{name} {shape} {kind}" for name, (kind, shape) in list(shapes.items())[:20])
     example = likely[0] if likely else "NAME"
-    remedy = f"Choose one with variable={example!r} (--variable {example}), and a field of a struct as NAME.FIELD"
+    remedy = f"Choose one with variable={example!r}, and a field of a struct as NAME.FIELD"
     raise refusal(READER, path, "hold one variable that can be a recording", listed or "no variables", remedy)
 
 
@@ -143,7 +143,7 @@ def _recording(
     n_samples, n_channels = shape[::-1] if turned else shape
     check_channels(READER, path, n_channels)
     if channels_first is None:
-        check_upright(READER, path, n_samples, n_channels, "give channels_first=True (--channels-first)")
+        check_upright(READER, path, n_samples, n_channels, "give channels_first=True")
     array = table.array(turned)
     values = (
         xr.Variable(("time", "channel"), array)

@@ -5,6 +5,7 @@ Nothing of a file is executed: functions and objects in it are not loaded.
 
 import math
 import os
+import warnings
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -140,7 +141,8 @@ class _Five:
         if n_bytes > max(_LARGE, _MOST_EXPANSION * os.path.getsize(self.path)):
             got = f"{n_bytes} bytes declared for {top!r}"
             raise refusal(READER, self.path, "hold the data that it declares", got, _COPY)
-        with _Named(self.path, f"hold {top!r}"):
+        with _Named(self.path, f"hold {top!r}"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # sparse matrices may be of either kind
             found = scipy.io.loadmat(self.path, variable_names=[top])[top]
         plain = _plain(found, 0)
         for field in fields:

@@ -98,7 +98,7 @@ def of_rate(
             raise refusal(reader, path, f"have channels of {rates} Hz", _by_rate(channels, period), "Name one of these")
         return kept
     if any(channel.samples != most for channel in channels):
-        remedy = "Choose one with rates=HZ, repeat slow samples with rates='hold', or name channels="
+        remedy = f"Choose one with rates={most / period:.10g}, repeat slow samples with rates='hold', or name channels="
         raise refusal(reader, path, "have one sampling rate", _by_rate(channels, period), remedy)
     return [*channels]
 

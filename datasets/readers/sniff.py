@@ -26,6 +26,7 @@ PARQUET = "a Parquet table"
 FEATHER = "a Feather table (Arrow)"
 BRAINVISION = "a BrainVision header"
 FIF = "a FIF recording"
+XDF = "an XDF recording"
 UNKNOWN = "binary data of an unknown kind"
 WAVES = {
     b"RIFF": "a RIFF/WAVE file",
@@ -59,7 +60,7 @@ _OTHER_SIGNATURES: tuple[Signature, ...] = (
     (NPY, ((0, b"\x93NUMPY"),)),
     (EDF, ((0, b"0       "),)),
     (BDF, ((0, b"\xffBIOSEMI"),)),
-    ("an XDF recording", ((0, b"XDF:"),)),
+    (XDF, ((0, b"XDF:"),)),
     (BRAINVISION, ((0, b"Brain Vision"),)),
     (BRAINVISION, ((0, b"BrainVision"),)),
     (FIF, ((0, b"\0\0\0\x64\0\0\0\x1f\0\0\0\x14"),)),

@@ -145,7 +145,7 @@ def counted(
     """
     if bin is None:
         got = f"spike times of {len(units)} units"
-        raise refusal(reader, path, "be counted in bins", got, "Give their length in seconds with bin=0.1 (--bin 0.1)")
+        raise refusal(reader, path, "be counted in bins", got, "Give their length in seconds with bin=0.1")
     length = _seconds(reader, bin)
     spikes = [times[np.isfinite(times)] for times in units.values()]
     there = [times for times in spikes if len(times)]

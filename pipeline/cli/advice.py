@@ -9,7 +9,9 @@ import click
 
 _BARE = re.compile(r"[\w./:+-]+(?:,[\w./:+-]+)*")
 _VALUE = r"'[^']*'|\"[^\"]*\"|\[[^\]]*\]|-?\d[\w.+-]*(?<![.])|True|False|None|"
-_OF_OPENING = re.compile(r"(?:open_recording|recording|csv|npy|audio)\b")
+_OF_OPENING = re.compile(
+    r"(?:open_recording|recording|csv|npy|audio|edf|wfdb|mat|nwb|arrow|brainvision|mne|xdf|spikes|cbin|labels)\b"
+)
 # What heads the options of opening in the help.
 _OPENING = "How recordings are opened"
 _IN_PYTHON = re.compile(

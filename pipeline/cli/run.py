@@ -66,7 +66,7 @@ def run_command(
         "seconds": stages.seconds,
         "settings": config.flat(),
     }
-    if (scored := label_scores(tree)) is not None:
+    if scored := label_scores(tree):
         summary["labels"] = scored
     click.echo(json.dumps(summary | {"warnings": said()}) if as_json else _text(summary))
 
@@ -88,7 +88,7 @@ def _labels(scored: dict[str, Any] | None) -> str:
     """What the labels say, where there are some."""
     from ..jobs.label_scores import in_words  # noqa: PLC0415
 
-    return "" if scored is None else f"{in_words(scored)}\n"
+    return "".join(f"{in_words(name, one)}\n" for name, one in (scored or {}).items())
 
 
 def _chosen(chosen: dict[str, Any]) -> str:

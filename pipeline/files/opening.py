@@ -353,14 +353,17 @@ def _unknown_format(path: Path) -> str:
         head = file.read(8)
     if head.startswith(b"\x89HDF"):
         return (
-            f"open_recording: {path} is HDF5 (NetCDF 4), for which the extra 'formats' is missing. "
-            "Install it with: pip install 'manifold-observer[formats]'."
+            f"open_recording: {path} is HDF5 (NetCDF 4), for which the packages h5netcdf and h5py are missing. "
+            "Install them with: pip install h5netcdf h5py."
         )
     if head.startswith(b"MThd"):
         return f"open_recording: {path} is MIDI: notes, no samples. Open it as labels, with mo.open_labels or --labels."
     if head.startswith((b"PK\x03\x04", b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")):
         return f"open_recording: {path} is an archive. Unpack it, and name what is in it."
+    # Text that begins without control characters may be a table.
+    table = f"; engine={_TABLES!r} reads tables of text" if min(head, default=0) > 8 else ""
     return (
-        f"open_recording: {path} is of no format known here (WAV, FLAC, OGG, CSV, .npy, NetCDF, Zarr). "
-        "Convert it, or name an xarray engine with engine=."
+        f"open_recording: {path} is of no format known here (WAV, FLAC, OGG, MP3, CSV, Parquet, .npy, MATLAB, NetCDF, "
+        "Zarr, EDF, BDF, WFDB, NWB, BrainVision, EEGLAB, FIF, XDF). "
+        f"Convert it, or name an xarray engine with engine={table}."
     )

@@ -21,7 +21,7 @@ _ENGINE = "manifold-labels"
 def open_labels(
     path: str | os.PathLike[str],
     *,
-    column: str | None = None,
+    label_column: str | None = None,
     recording: str | os.PathLike[str] | None = None,
     sampling_rate: float | None = None,
 ) -> xr.Dataset:
@@ -34,7 +34,7 @@ def open_labels(
     ----------
     path
         File of labels.
-    column
+    label_column
         Column of a table that holds the labels, where there are several.
     recording
         Name of the recording, where a file has labels of several.
@@ -64,7 +64,10 @@ def open_labels(
     """
     where = Path(path)
     check_ordinary(where, "open_labels")
-    options: dict[str, Any] = {"column": column, "recording": None if recording is None else os.fspath(recording)}
+    options: dict[str, Any] = {
+        "label_column": label_column,
+        "recording": None if recording is None else os.fspath(recording),
+    }
     return xr.open_dataset(where, engine=_ENGINE, sampling_rate=sampling_rate, **options).load()
 
 
@@ -136,7 +139,7 @@ def labels_of(pattern: Any, recording: str | os.PathLike[str], column: str | Non
     -------
     As :func:`open_labels` gives them.
     """
-    return open_labels(file_for(pattern, recording), column=column, recording=Path(recording).name)
+    return open_labels(file_for(pattern, recording), label_column=column, recording=Path(recording).name)
 
 
 def _shift(frames: xr.DataArray, labels: xr.Dataset) -> float:

@@ -7,6 +7,11 @@ from pathlib import Path
 from typing import Any
 
 _PLACES = ("{stem}", "{name}")
+# A file that is not there, or no longer, is not a column.
+_SUFFIXES = (
+    ".csv", ".tsv", ".txt", ".edf", ".bdf", ".atr", ".ecg", ".qrs", ".ann", ".event", ".mid", ".midi", ".json", ".mat",
+    ".vmrk", ".vhdr", ".set", ".fif", ".xdf",
+)  # fmt: skip
 
 
 def names_file(labels: Any) -> bool:
@@ -14,11 +19,14 @@ def names_file(labels: Any) -> bool:
 
     Examples
     --------
-    >>> names_file("labels/{stem}.csv"), names_file("stage"), names_file(None)
-    (True, False, False)
+    >>> names_file("labels/{stem}"), names_file("not there.csv"), names_file("stage"), names_file(None)
+    (True, True, False, False)
     """
     one = only(labels)
-    return one is not None and (any(place in one for place in _PLACES) or os.path.isfile(one))
+    if one is None:
+        return False
+    named = any(place in one for place in _PLACES) or os.path.splitext(one)[1].lower() in _SUFFIXES
+    return named or os.path.isfile(one)
 
 
 def file_for(labels: Any, recording: str | os.PathLike[str]) -> str:

@@ -66,10 +66,11 @@ def open_recording(
 ) -> xr.DataArray:
     r"""Open a recording lazily, whatever its format.
 
-    WAV, FLAC, OGG, CSV, ``.npy``, NetCDF and Zarr are known; other files for which xarray has a backend
-    can be opened by its name. Nothing is read but metadata and a few rows (a CSV table is read whole). No code of
-    a file runs, and no other file is read through it. Channels that look like labels, flags, counters or clocks are
-    asked about.
+    WAV, FLAC, OGG, MP3, CSV, Parquet, Feather, ``.npy``, MATLAB, NetCDF, Zarr, EDF, BDF, WFDB, NWB, BrainVision,
+    EEGLAB, FIF and XDF are known; other files for which xarray has a backend can be opened by its name. Nothing is read
+    but metadata and a few rows (a CSV table is read whole). No code of a file runs, and no other file is read through
+    it but those that lie beside it and belong to its format. Channels that look like labels, flags, counters or clocks
+    are asked about.
 
     Parameters
     ----------

@@ -103,7 +103,7 @@ def opened(path, **options):
 def test_mixed_rates__are_refused_with_what_can_be_done(tmp_path):
     path = mixed().write(tmp_path / "a.edf")
     with pytest.raises(
-        ValueError, match=r"6 Hz: EEG, EOG; 2 Hz: Resp\. Choose one with rates=HZ, repeat .*rates='hold'"
+        ValueError, match=r"6 Hz: EEG, EOG; 2 Hz: Resp\. Choose one with rates=6, repeat .*rates='hold'"
     ):
         opened(path)
     with pytest.raises(ValueError, match="have channels of 3"):

@@ -92,12 +92,12 @@ def test_several_columns_of_labels__are_asked_about(tmp_path):
     rows = [(0, 1, "E5", "flute"), (1, 2, "F5", "harmonica")]
     path = table(tmp_path / "a.csv", ("onset", "offset", "pitch", "instrument"), rows)
     with pytest.raises(
-        ValueError, match=r"have one column of labels; got pitch, instrument\. Choose it with column='pitch'"
+        ValueError, match=r"have one column of labels; got pitch, instrument\. Choose it with label_column='pitch'"
     ):
         mo.open_labels(path)
-    assert mo.open_labels(path, column="instrument").label.values.tolist() == ["flute", "harmonica"]
+    assert mo.open_labels(path, label_column="instrument").label.values.tolist() == ["flute", "harmonica"]
     with pytest.raises(ValueError, match="have the column 'note'; got onset, offset, pitch, instrument"):
-        mo.open_labels(path, column="note")
+        mo.open_labels(path, label_column="note")
 
 
 def test_labels_of_several_recordings__are_told_apart(tmp_path):
@@ -145,9 +145,12 @@ def test_audacity__with_frequencies_and_without(tmp_path):
     is_right(mo.open_labels(tmp_path / "b.txt"))
 
 
-def test_edf_annotations__in_all_records_and_alphabets(tmp_path):
+@pytest.mark.parametrize("width", [2, 3])
+def test_edf_annotations__in_all_records_and_alphabets(tmp_path, width):
     notes = [(0, 0.5, 29.5, "W"), (1, 2.25, None, "µ burst"), (1, -1, 0.5, "before")]
-    edf = Edf([("a", "uV", -1, 1, np.zeros((2, 3), int))], onsets=[0, 30], seconds=30, kind="EDF+D", notes=notes)
+    edf = Edf(
+        [("a", "uV", -1, 1, np.zeros((2, 3), int))], onsets=[0, 30], seconds=30, kind="EDF+D", notes=notes, width=width
+    )
     labels = mo.open_labels(edf.write(tmp_path / "a.edf"))
     is_right(labels, [-1, 0.5, 2.25], [-0.5, 30, 2.25], ["before", "W", "µ burst"])
     assert labels.time.attrs["start_time"] == "2031-03-02T04:05:06"

@@ -203,7 +203,7 @@ def test_open_recording__hdf5_without_engine_says_what_to_install(tmp_path, monk
 
     (tmp_path / "a.nc").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
     monkeypatch.setattr(xr, "open_dataset", fail)
-    with pytest.raises(ValueError, match=r"pip install 'manifold-observer\[formats\]'"):
+    with pytest.raises(ValueError, match=r"pip install h5netcdf h5py\."):
         mo.open_recording(tmp_path / "a.nc")
 
 

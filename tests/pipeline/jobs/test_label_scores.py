@@ -31,7 +31,7 @@ def run(*words):
 def test_run__carries_labels_and_scores_them(tmp_path):
     path = written(tmp_path, "a", 0, "a.csv")
     done = run(path, tmp_path / "a.zarr", "--labels", tmp_path / "a.csv", "--json")
-    scored = json.loads(done.output)["labels"]
+    scored = json.loads(done.output)["labels"]["label"]
     assert scored["frames"] == {"high": N // 2, "low": N // 2}
     assert scored["chance"] == 0.5
     assert scored["balanced_accuracy"]["state"] > 0.9
@@ -45,8 +45,20 @@ def test_run__has_a_file_for_every_recording(tmp_path):
     (tmp_path / "labels").mkdir()
     paths = [written(tmp_path, name, seed, f"labels/{name}.csv") for seed, name in enumerate("ab")]
     done = run(*paths, tmp_path / "both.zarr", "--labels", tmp_path / "labels" / "{stem}.csv")
-    assert f"labels: high {N}, low {N} frames; told from state" in done.output
+    assert f"label: high {N}, low {N} frames; told from state" in done.output
     assert "chance .50" in done.output
+
+
+def test_run__scores_columns_of_labels(tmp_path):
+    path = written(tmp_path, "a", 0, "a.csv")
+    stage = np.repeat(np.tile([0, 1], 4), N // 8)
+    rows = [f"{k},{a},{b},{c},{s}" for k, ((a, b, c), s) in enumerate(zip(np.load(path), stage, strict=True))]
+    (tmp_path / "b.csv").write_text("time,a,b,c,stage\n" + "\n".join(rows) + "\n")
+    options = ["--features", "identity", "--cluster", "none", "--labels", "stage", "--json"]
+    done = CliRunner().invoke(cli, ["run", str(tmp_path / "b.csv"), str(tmp_path / "b.zarr"), *options])
+    scored = json.loads(done.output.splitlines()[-1])["labels"]["stage"]
+    assert scored["frames"] == {"0": N // 2, "1": N // 2}
+    assert scored["balanced_accuracy"]["state"] > 0.9
 
 
 def test_labels_that_are_not_there__are_refused_before_anything_is_computed(tmp_path):
@@ -57,4 +69,4 @@ def test_labels_that_are_not_there__are_refused_before_anything_is_computed(tmp_
 
 
 def test_in_words__says_why_nothing_is_scored():
-    assert "nothing is scored" in in_words({"frames": {"a": 3}, "balanced_accuracy": {}, "chance": None})
+    assert "nothing is scored" in in_words("label", {"frames": {"a": 3}, "balanced_accuracy": {}, "chance": None})
