@@ -350,6 +350,8 @@ def test_single_samples_and_channels__are_read_alone(tmp_path):
     for key in (np.s_[0, 0], np.s_[5], np.s_[:, 1], np.s_[-1, 2], np.s_[[1, 4], 0], np.s_[2:9:3, 1]):
         np.testing.assert_array_equal(recording[key].values, values[key])
     np.testing.assert_array_equal(recording.isel(time=7, channel=[2, 0]).values, [23, 21])
+
+
 @pytest.mark.parametrize(
     ("selected", "rate"),
     [
