@@ -463,6 +463,12 @@ def labelled(name, column, clock=True):
 
 
 LABELS = [
+    Row(
+        "clock without a name",
+        "of events",
+        text(["onset", "a"], np.round(RNG.exponential(1, N).cumsum(), 3), NOISE[:, 0]),
+        {"sentence": "'onset' rises from row to row"},
+    ),
     *[
         Row("label", name, labelled(name, BLOCKS), {"sentence": rf"'{name}' looks like a label.*labels=\['{name}'\]"})
         for name in (
