@@ -1178,6 +1178,25 @@ STORED = [
     ),
 ]
 
+STORED += [
+    Row(
+        "variables",
+        "two of three",
+        series(left=NOISE[:, 0], right=NOISE[:, 1], heat=NOISE[:, 2]),
+        {"channels": ["heat", "left"]},
+        {"variable": "heat,left"},
+        **NC,
+    ),
+    Row(
+        "variables",
+        "misspelt",
+        series(left=NOISE[:, 0], right=NOISE[:, 1]),
+        {"sentence": "has no variable 'left,write'"},
+        {"variable": "left,write"},
+        **NC,
+    ),
+]
+
 ROWS = [*TABLES, *STORED]
 
 
