@@ -463,6 +463,12 @@ def labelled(name, column, clock=True):
 
 
 LABELS = [
+    Row(
+        "clock without a name",
+        "of events",
+        text(["onset", "a"], np.round(RNG.exponential(1, N).cumsum(), 3), NOISE[:, 0]),
+        {"sentence": "'onset' rises from row to row"},
+    ),
     *[
         Row("label", name, labelled(name, BLOCKS), {"sentence": rf"'{name}' looks like a label.*labels=\['{name}'\]"})
         for name in (
@@ -1169,6 +1175,25 @@ STORED = [
         {"sentence": "time_format goes with CSV tables"},
         {"time_format": "%Y"},
         **NPY,
+    ),
+]
+
+STORED += [
+    Row(
+        "variables",
+        "two of three",
+        series(left=NOISE[:, 0], right=NOISE[:, 1], heat=NOISE[:, 2]),
+        {"channels": ["heat", "left"]},
+        {"variable": "heat,left"},
+        **NC,
+    ),
+    Row(
+        "variables",
+        "misspelt",
+        series(left=NOISE[:, 0], right=NOISE[:, 1]),
+        {"sentence": "has no variable 'left,write'"},
+        {"variable": "left,write"},
+        **NC,
     ),
 ]
 

@@ -136,7 +136,8 @@ def _kind(column: NDArray[np.float64], *, alone: bool) -> str:
         return "holds no value"
     values = np.unique(known)
     steps = np.diff(known)
-    if len(known) >= _FEW_ROWS // 2 and (steps > 0).all() and _regular(steps):
+    enough = len(known) >= _FEW_ROWS or (len(known) >= _FEW_ROWS // 2 and _regular(steps))
+    if enough and (steps > 0).all():
         return "counts the rows" if (steps == 1).all() else "rises from row to row"
     if len(known) >= _FEW_ROWS and not alone and np.mean(steps == steps[0]) > 0.9 and steps[0] != 0:
         return "counts the rows"

@@ -6,7 +6,7 @@ is *coarse* where its ticks are not far below its period. Times are in seconds, 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,8 @@ _BLUNT = 0.25
 # Samples of a short stretch, over which jitter averages out.
 _STRETCH = 32
 _ROUNDS = 6
+# Samples that are fitted, or looked at, at once.
+_FITTED = 2**20
 _MOST_DIGITS = 7
 
 
@@ -72,7 +74,7 @@ def read_ticks(times: Floats, *, tick: float = 0.0, period: float | None = None,
 
     Notes
     -----
-    A few passes over the times, in memory.
+    A few passes over the times, in memory: the times, their steps, and a copy of those for the median.
 
     Examples
     --------
@@ -114,7 +116,7 @@ def resolution(times: Floats) -> float:
     >>> resolution(np.array([0.0, 0.004, 0.008, 0.011]))
     0.001
     """
-    largest = float(np.max(np.abs(times), initial=0.0))
+    largest = max(abs(float(np.max(times, initial=0.0))), abs(float(np.min(times, initial=0.0))))
     precision = float(np.spacing(largest))
     for place in range(_PLACES):
         near = 1e-6 + 8 * precision * 10.0**place
@@ -127,7 +129,11 @@ def resolution(times: Floats) -> float:
 
 def _ends_at(times: Floats, place: int, near: float) -> bool:
     """Whether all times end at a decimal place."""
-    scaled = times * 10.0**place
+    return all(_all_near(times[start : start + _FITTED] * 10.0**place, near) for start in range(0, len(times), _FITTED))
+
+
+def _all_near(scaled: Floats, near: float) -> bool:
+    """Whether all numbers are about whole."""
     return bool(np.all(np.abs(scaled - np.rint(scaled)) <= near))
 
 
@@ -209,44 +215,54 @@ def _gaps(times: Floats, steps: Floats, period: float, longest: float, tick: flo
     found = np.flatnonzero(steps > longest) + 1
     if not len(found) or tick > _BLUNT * period:
         return found
-    late, least, last, kept = times - period * np.arange(len(times)), (GAP_PERIODS - 1) * period * (1 - 1e-9), 0, []
+    least, last, kept = (GAP_PERIODS - 1) * period * (1 - 1e-9), 0, []
     for at in found.tolist():
-        before = np.min(late[max(last, at - _CATCH_UP) : at])
-        if np.min(late[at : at + _CATCH_UP]) - before > least:
+        before = _least_late(times, period, max(last, at - _CATCH_UP), at)
+        if _least_late(times, period, at, at + _CATCH_UP) - before > least:
             kept.append(at)
             last = at
     return np.array(kept, np.int64)
 
 
+def _least_late(times: Floats, period: float, start: int, stop: int) -> float:
+    """How late the least late of some samples is, if the first of all came in time."""
+    some = times[start:stop]
+    return float(np.min(some - period * np.arange(start, start + len(some))))
+
+
 def _slope(times: Floats, gaps: NDArray[np.int64], usual: float, tick: float) -> tuple[float, float]:
-    """The one slope of all stretches between gaps, and its error."""
-    bounds = np.concatenate([[0], gaps, [len(times)]])
-    number = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-    samples = np.arange(len(times)) - _means(np.arange(len(times), dtype=np.float64), bounds)[number]
-    own = times - times[bounds[:-1]][number]
-    own -= _means(own, bounds)[number]
-    spread = float(samples @ samples)
+    """The one slope of all stretches between gaps, and its error; of many samples, some are fitted."""
+    samples = np.arange(0, len(times), 1 + len(times) // _FITTED)
+    number = np.searchsorted(gaps, samples, "right")
+    own = times[samples] - times[np.concatenate([[0], gaps])][number]
+    numbered = _centred(samples.astype(np.float64), number)
+    own = _centred(own, number)
+    spread = float(numbered @ numbered)
     if spread == 0:
         return usual, 0.0
-    slope = float(samples @ own) / spread
-    rest = own - slope * samples
+    slope = float(numbered @ own) / spread
+    rest = own - slope * numbered
     rounding = tick / np.sqrt(12) if tick > _COARSE * slope else 0.0
     noise = max(float(np.sqrt(np.mean(rest * rest))), rounding)
-    precision = 4 * float(np.spacing(np.max(np.abs(times)))) / max(1, int(np.max(np.diff(bounds))) - 1)
+    longest = int(np.max(np.diff(np.concatenate([[0], gaps, [len(times)]]))))
+    precision = 4 * float(np.spacing(max(abs(times[0]), abs(times[-1])))) / max(1, longest - 1)
     return slope, 3 * noise / float(np.sqrt(spread)) + precision
 
 
-def _means(values: Floats, bounds: NDArray[np.int64]) -> Floats:
-    """Mean of every stretch."""
-    means: NDArray[Any] = np.add.reduceat(values, bounds[:-1]) / np.diff(bounds)
-    return means
+def _centred(values: Floats, number: NDArray[np.int64]) -> Floats:
+    """Values without the mean of their stretch."""
+    counts = np.maximum(1, np.bincount(number))
+    centred: Floats = values - (np.bincount(number, values) / counts)[number]
+    return centred
 
 
 def _odd(steps: Floats, gaps: NDArray[np.int64], period: float) -> float:
     """Share of the steps that are far from one period, gaps left out unless they are many."""
-    far = np.abs(steps - period) > 0.5 * period
-    far[gaps - 1] = len(gaps) * 3 > len(steps)
-    return float(np.mean(far))
+    starts = range(0, len(steps), _FITTED)
+    far = sum(int(np.sum(np.abs(steps[start : start + _FITTED] - period) > 0.5 * period)) for start in starts)
+    if len(gaps) * 3 <= len(steps):
+        far -= int(np.sum(np.abs(steps[gaps - 1] - period) > 0.5 * period))
+    return far / len(steps)
 
 
 def _spread(times: Floats, gaps: NDArray[np.int64]) -> float:
