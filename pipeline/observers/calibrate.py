@@ -174,18 +174,11 @@ def check_rank(who: str, embedding: xr.Dataset) -> None:
     Traceback (most recent call last):
     ValueError: calibrate: the lift must have as many independent columns as modes; got rank 1 ...
     """
-    missing = rank_missing(embedding)
-    if missing:
-        raise ValueError(f"{who}: the lift must have as many independent columns as modes; got {missing}")
-
-
-def rank_missing(embedding: xr.Dataset) -> str:
-    """What features lack to tell modes apart, and the remedy; nothing where they can."""
     lift = embedding["lift"].values
     rank, n_modes = int(np.linalg.matrix_rank(lift)), lift.shape[1]
-    if rank >= n_modes:
-        return ""
-    return (
-        f"rank {rank} for {n_modes} modes of {lift.shape[0]} features, which cannot tell them apart. Embed with "
-        f"n_modes={max(rank, 1)}, or with more features."
-    )
+    if rank < n_modes:
+        raise ValueError(
+            f"{who}: the lift must have as many independent columns as modes; got rank {rank} for {n_modes} modes of "
+            f"{lift.shape[0]} features, which cannot tell them apart. Embed with n_modes={max(rank, 1)}, or with more "
+            "features."
+        )

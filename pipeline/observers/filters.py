@@ -13,8 +13,7 @@ from manifold_observer.tasks.observers.kalman import Model, Schedule, Steady
 from manifold_observer.tasks.observers.observer import Filter
 
 from ..frames.labels import frame_period
-from ..graph.warn import warn
-from .calibrate import calibrate, check_rank, given_rates, rank_missing
+from .calibrate import calibrate, check_rank, given_rates
 from .config import ObserverConfig
 from .rates import generator_rates
 
@@ -94,9 +93,6 @@ def choose_filter(
     decay = embedding["calibrated_rate"].values if own is None else own
     if not config.optimal:
         poles = _contracting_poles(decay, config.gamma, config)
-        missing = rank_missing(embedding)
-        if missing:
-            warn(f"observe: the linear reading needs as many independent columns of the lift as modes; got {missing}")
         inverse = np.linalg.pinv(embedding["lift"].values)
         gain = observer.steady_gain(config.gamma, config.gain)
         return Chosen(observer.contracting(inverse, poles, gain), decay)

@@ -26,7 +26,7 @@ _LAGS = 24
 # Pairs of frames that a lag, and frames of an age that its error, is measured from at least.
 _PAIRS, _FRAMES = 100, 50
 # What autocovariances are made of: decays and turns a frame. What decays faster cannot be told from noise.
-_DECAYS = (0.3, 0.5, 0.65, 0.8, 0.88, 0.93, 0.96, 0.98, 0.99, 0.999)
+_DECAYS = (0.45, 0.6, 0.7, 0.8, 0.88, 0.93, 0.96, 0.98, 0.99, 0.999)
 _TURNING_DECAYS = (0.8, 0.88, 0.93, 0.96, 0.98, 0.99, 0.999)
 _TURNS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 # Turns are taken in where decays alone miss an autocovariance by this many times its sampling error, in squares.

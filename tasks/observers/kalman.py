@@ -169,7 +169,7 @@ def schedule(model: Model) -> Schedule:
 
     >>> half = np.full((1, 1), 0.5)
     >>> schedule(Model(np.sqrt(half[0]), half, np.eye(1), np.eye(1))).gain[[0, -1], 0, 0].round(3)
-    array([0.5  , 0.366])
+    array([0.5  , 0.414])
     """
     poles, unit = model.poles, np.eye(len(model.poles))
     process, noise = _floored(model.process), _floored(model.noise)
@@ -213,7 +213,7 @@ def run(readings: Floats, ages: Integers, carry: Floats, known: Schedule) -> tup
     --------
     >>> known = schedule(Model(np.array([0.5]), np.full((1, 1), 0.75), np.eye(1), np.eye(1)))
     >>> run(np.ones((2, 1)), np.array([0, 1]), np.zeros(1), known)[0].round(3).ravel()
-    array([0.5  , 0.603])
+    array([0.5, 0.6])
     """
     states, last = np.empty_like(readings), len(known.gain) - 1
     settled = ages > last

@@ -322,11 +322,6 @@ def test_observe__refuses_what_has_no_filter_in_one_sentence(name):
         call()
 
 
-def test_observe__a_rank_too_low_for_a_constant_gain_is_told():
-    with pytest.warns(UserWarning, match=r"observe: the linear reading needs.*got rank 1 for 2 modes.*n_modes=1"):
-        mo.observe(WIDE, FRAMES)
-
-
 @pytest.mark.filterwarnings("ignore:calibrate")
 @pytest.mark.parametrize("rates", [[1e-6, 0.1], [1e-6, 1e-6], [700.0, 0.1], [1e5, 1e5]])
 def test_observe__extreme_rates_give_finite_states(rates):
