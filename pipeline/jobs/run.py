@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,8 @@ def plan_run(recordings: Sequence[Path], config: RunConfig) -> Plan:
     """
     check_files(recordings)
     opened = alike([open_recording(path, **config.opening.options()) for path in recordings], "run")
-    return plan(features_of(opened, config), **config.embedding.options())
+    found = plan(features_of(opened, config), **config.embedding.options())
+    return replace(found, reasons=(*notes_of(opened), *found.reasons))
 
 
 def count_frames(recordings: Sequence[Path], config: RunConfig) -> int:
@@ -335,14 +337,14 @@ def _origin(
         "sources": [str(path) for path in recordings],
         "source_paths": [str(path.resolve()) for path in recordings],
         "source_samples": [recording.sizes["time"] for recording in opened],
-        **({"opened": notes} if (notes := _notes(opened)) else {}),
+        **({"opened": notes} if (notes := notes_of(opened)) else {}),
         "source_units": next((units for units in map(units_of, opened) if units), "unknown"),
         "end_time": shift + float(clock(last).at(np.array([last.sizes["time"] - 1]))[0]),
         "settings": config.to_json(),
     }
 
 
-def _notes(opened: Sequence[xr.DataArray]) -> list[str]:
+def notes_of(opened: Sequence[xr.DataArray]) -> list[str]:
     """What was done to the recordings as they were opened, each by its name."""
     return [f"{each.attrs['source']}: {each.attrs['opened']}" for each in opened if each.attrs.get("opened")]
 

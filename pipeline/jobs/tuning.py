@@ -14,7 +14,7 @@ from ..frames.recording import open_recording
 from ..frames.units import alike
 from ..graph.sight import check_files
 from .config import RunConfig
-from .run import features_of
+from .run import features_of, notes_of
 
 
 def tune_run(recordings: Sequence[Path], config: RunConfig, out: Path) -> tuple[Tuned, str]:
@@ -50,7 +50,8 @@ def tune_run(recordings: Sequence[Path], config: RunConfig, out: Path) -> tuple[
     opened = alike([open_recording(path, **config.opening.options()) for path in recordings], "run")
     with dask.config.set(scheduler="threads"):
         found = tune(features_of(opened, config), config.embedding)
-    text = replace(config, embedding=found.config).to_toml()
+    notes = "".join(f"# {note}\n" for note in notes_of(opened))
+    text = notes + replace(config, embedding=found.config).to_toml()
     try:
         with out.open("x", encoding="utf-8") as file:
             file.write(text)

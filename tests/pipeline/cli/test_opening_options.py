@@ -118,3 +118,18 @@ RUN = cli.commands["run"]
 def test_advice__is_spelt_as_options(text, spelt):
     assert in_options(text, RUN).endswith(spelt)
     assert in_options(text, None) == text
+
+
+def test_plan_and_tune__say_what_was_done_to_the_file(console, tmp_path):
+    times = np.r_[np.arange(200), 150]
+    rows = "".join(f"{t},{np.sin(t / 9)},{np.cos(t / 7)}\n" for t in times)
+    (tmp_path / "a.csv").write_text(f"time,x,y\n{rows}")
+    options = ("--features", "identity", "--order", "sort", "--duplicates", "first")
+    code, out, _ = console("plan", tmp_path / "a.csv", *options, "--cluster", "none")
+    assert code == 0
+    assert "because  " in out
+    assert "sorted" in out
+    code, out, _ = console("tune", tmp_path / "a.csv", tmp_path / "a.toml", *options)
+    assert code == 0
+    assert "# " in (tmp_path / "a.toml").read_text()
+    assert "sorted" in (tmp_path / "a.toml").read_text()
