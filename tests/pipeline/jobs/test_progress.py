@@ -144,6 +144,7 @@ class Watched(Stages):
             before = last
 
 
+@pytest.mark.filterwarnings("ignore:calibrate")  # the motion of the frames is made of sines
 @pytest.mark.parametrize("route", ROUTES)
 def test_bar__moves_in_every_stage_of_a_run(tmp_path, few_landmarks, in_this_thread, make_frames, route):
     np.save(tmp_path / "walk.npy", make_frames(n=400, p=4).values)
