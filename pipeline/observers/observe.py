@@ -1,44 +1,28 @@
-"""The contracting observer as a scan over chunks of frames, each handing its carry to the next."""
+"""The contracting observer: which filter runs over which frames, and what its states are labelled with."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
 import xarray as xr
-from dask.delayed import Delayed
 from numpy.typing import NDArray
 
-from manifold_observer.tasks.arrays import first_not_finite
-from manifold_observer.tasks.engine.conditioning import Conditioning, conditioned
-from manifold_observer.tasks.observers import kalman, observer
-from manifold_observer.tasks.observers.kalman import Schedule, Steady
-from manifold_observer.tasks.observers.observer import Filter
+from manifold_observer.tasks.observers.kalman import Steady
 
 from ..frames.alike import frames_like
-from ..frames.conditioning import conditioning_of
 from ..frames.given import takes_frames
 from ..frames.labels import MAKE_FRAMES, frame_labels, segment_of
 from ..frames.segments import restarts
 from ..frames.variables import annotate
-from ..graph.compute import task
-from ..graph.slabs import chunks_of
 from .carries import SINCE, ages_of, carry_attrs, given_carry, joined, seam
 from .config import ObserverConfig
 from .coordinates import observe_coordinates, reads_coordinates
 from .filters import Chosen, choose_filter
+from .scans import scan_chunks, scan_varying, table_rows
 
 Floats = NDArray[np.float64]
-
-
-class Scanned(NamedTuple):
-    """One delayed array of states a chunk, the delayed last state, and the frames of every chunk."""
-
-    parts: list[Delayed]
-    last: Delayed
-    lengths: tuple[int, ...]
 
 
 @takes_frames
@@ -258,116 +242,6 @@ def _carry(carry: xr.DataArray | None, n_modes: int) -> Any:
     return carry.data
 
 
-def scan_chunks(
-    embedding: xr.Dataset,
-    frames: xr.DataArray,
-    starts: NDArray[np.bool_],
-    before: Floats | None,
-    carry: Any,
-    chosen: Filter,
-) -> Scanned:
-    """Read the drives of every chunk on its own, then hand the carry from chunk to chunk.
-
-    Parameters
-    ----------
-    embedding
-        For the feature means.
-    frames
-        Dims ``(frame, feature)``.
-    starts
-        True where the recursion starts anew, shape (n,).
-    before
-        States before the first frames of the segments, in order; None for those of the filter.
-    carry
-        State before the first frame, maybe lazy.
-    chosen
-        The filter.
-
-    Returns
-    -------
-    One delayed array a chunk, and the last state.
-    """
-    lazy = frames.chunk(feature=-1) if frames.chunks else frames.chunk()
-    mean, conditioning = embedding["feature_mean"].values, conditioning_of(embedding)
-    state, parts, lengths = dask.delayed(carry), [], lazy.data.chunks[0]
-    first = used = 0
-    for block, length in zip(chunks_of(lazy.data), lengths, strict=True):
-        anew = starts[first : first + length]
-        count = int(anew.sum())
-        given = None if before is None else before[used : used + count]
-        drives, steady = task(_drives, block, mean, chosen.drive, chosen.start, anew, first, conditioning, outputs=2)
-        begin = steady if given is None else given
-        scanned, state = task(_scan_block, drives, anew, begin, state, chosen.transition, outputs=2)
-        parts.append(scanned)
-        first, used = first + length, used + count
-    return Scanned(parts, state, lengths)
-
-
-def scan_varying(
-    embedding: xr.Dataset, frames: xr.DataArray, ages: NDArray[np.int64], carry: Any, chosen: Chosen
-) -> Scanned:
-    """The same for a gain that varies with the frames since the segment began.
-
-    Parameters
-    ----------
-    embedding, frames, carry
-        As for :func:`scan_chunks`.
-    ages
-        Frames before each frame in its segment, shape (n,).
-    chosen
-        A filter with its model and schedule.
-
-    Returns
-    -------
-    One delayed array a chunk, and the last state.
-    """
-    model, schedule = chosen.varying()
-    lazy = frames.chunk(feature=-1) if frames.chunks else frames.chunk()
-    mean, conditioning = embedding["feature_mean"].values, conditioning_of(embedding)
-    state, parts, lengths = dask.delayed(carry), [], lazy.data.chunks[0]
-    gains, first = dask.delayed(schedule, traverse=False), 0
-    for block, length in zip(chunks_of(lazy.data), lengths, strict=True):
-        own = ages[first : first + length]
-        none = np.zeros(length, bool)
-        readings, _ = task(_drives, block, mean, model.reading, model.reading, none, first, conditioning, outputs=2)
-        scanned, state = task(_varying_block, readings, own, state, gains, outputs=2)
-        parts.append(scanned)
-        first += length
-    return Scanned(parts, state, lengths)
-
-
-def _varying_block(readings: Floats, ages: NDArray[np.int64], carry: Floats, gains: Schedule) -> tuple[Floats, Floats]:
-    """One chunk."""
-    return kalman.run(readings, ages, carry, gains)
-
-
-def _drives(
-    frames: NDArray[Any],
-    mean: Floats,
-    drive: Floats,
-    start: Floats,
-    anew: NDArray[np.bool_],
-    first: int,
-    conditioning: Conditioning | None,
-) -> tuple[Floats, Floats]:
-    """Drives of one chunk, and the states before its segments; frames that are not finite are told."""
-    bad = first_not_finite(frames)
-    if bad is not None:
-        raise ValueError(
-            f"observe: frames must be finite; frame {first + bad} holds NaN or infinity. Leave such "
-            "frames out, with a new segment after each hole."
-        )
-    values = conditioned(np.asarray(frames, np.float64), conditioning)
-    return observer.project(values, mean, drive), observer.project(values[anew], mean, start)
-
-
-def _scan_block(
-    drives: Floats, anew: NDArray[np.bool_], before: Floats, carry: Floats, transition: Floats
-) -> tuple[Floats, Floats]:
-    """One chunk."""
-    return observer.scan(drives, anew, before, carry, transition)
-
-
 def label(
     embedding: xr.Dataset, frames: xr.DataArray, states: da.Array, config: ObserverConfig, chosen: Chosen
 ) -> xr.Dataset:
@@ -393,20 +267,3 @@ def label(
     return result.assign_attrs(
         {**config.attrs(), "rates": [float(rate) for rate in chosen.decay], "contraction_factor": chosen.contraction}
     )
-
-
-def table_rows(rows: NDArray[np.int64], table: Floats, like: da.Array) -> da.Array:
-    """A row of a small table for every frame, lazily.
-
-    Examples
-    --------
-    >>> table_rows(np.array([1, 0, 1]), np.array([[2.0], [3.0]]), da.zeros((3, 1))).compute().ravel()
-    array([3., 2., 3.])
-    """
-    numbers = da.from_array(rows, chunks=(like.chunks[0],))
-    return numbers.map_blocks(_take, table, new_axis=1, chunks=like.chunks, dtype=np.float64, meta=np.empty((0, 0)))
-
-
-def _take(rows: NDArray[np.int64], table: Floats) -> Floats:
-    """Rows of a table."""
-    return table[rows]

@@ -23,7 +23,8 @@ from .carries import ages_of, joined
 from .config import ObserverConfig
 from .coordinates import reads_coordinates, smooth_coordinates
 from .filters import Chosen, choose_filter
-from .observe import Scanned, checked, label, scan_chunks, scan_varying, starts_before, table_rows
+from .observe import checked, label, starts_before
+from .scans import Scanned, scan_chunks, scan_varying, table_rows
 
 Floats = NDArray[np.float64]
 
