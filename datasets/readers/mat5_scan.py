@@ -18,6 +18,7 @@ _COPY = "Copy it again, or save it again in MATLAB"
 _MATRIX, _COMPRESSED = 14, 15
 # Bytes of a number of each type.
 _WIDTHS = {1: 1, 2: 1, 3: 2, 4: 2, 5: 4, 6: 4, 7: 4, 9: 8, 12: 8, 13: 8, 16: 1, 17: 2, 18: 4}
+_REAL = (1, 2, 3, 4, 5, 6, 7, 9, 12, 13)
 _CELL, _STRUCT, _OBJECT, _CHAR, _SPARSE, _FUNCTION, _OPAQUE = 1, 2, 3, 4, 5, 16, 17
 _DEEPEST, _MOST_DIMS, _HEAD = 24, 32, 65_536
 _MOST_EXPANSION, _LARGE = 1000, 2**26
@@ -191,7 +192,7 @@ class _Walk:
                 fields, at = self.fields(at, whole.stop)
             at = self.matrices(at, n * fields, whole.stop, depth)
         elif kind == _SPARSE:
-            at = self.sparse(at, dims, whole.stop)
+            at = self.sparse(at, dims, whole.stop, is_complex)
         elif kind in (_FUNCTION, _OPAQUE):
             at = self.anything(at, whole.stop, depth)
         elif kind == _CHAR:
@@ -208,9 +209,9 @@ class _Walk:
     def plain(self, at: int, count: int | None, stop: int) -> int:
         """Look at numbers, of which there must be so many."""
         data = self.element(at, stop)
-        if count is not None and self.numbers(data) != count:
-            raise _DamagedError(f"{self.numbers(data)} numbers for a matrix of {count}")
-        self.numbers(data)
+        found = self.numbers(data, None if count is None else _REAL)
+        if count not in (None, found):
+            raise _DamagedError(f"{found} numbers for a matrix of {count}")
         return data.after
 
     def matrices(self, at: int, count: int, stop: int, depth: int) -> int:
@@ -235,24 +236,32 @@ class _Walk:
             raise _DamagedError(f"names of {width} bytes in {n_bytes}")
         return n_bytes // width, names.after
 
-    def sparse(self, at: int, dims: list[int], stop: int) -> int:
+    def sparse(self, at: int, dims: list[int], stop: int, is_complex: bool) -> int:
         """Look at the places of a sparse matrix."""
         rows = self.element(at, stop)
         ends = self.element(rows.after, stop)
         data = self.element(ends.after, stop)
         n_rows, n_ends = self.numbers(rows, (5, 6)), self.numbers(ends, (5, 6))
-        n_bytes = data.stop - data.start
-        # Flags are bytes, whatever their type says.
-        width = _WIDTHS.get(data.kind, 1)
-        n = n_bytes if n_bytes % width else n_bytes // width
+        n = self.parts(data)
         places = np.frombuffer(self.raw, self.order + "i4", n_rows, rows.start)
         steps = np.frombuffer(self.raw, self.order + "i4", n_ends, ends.start)
         fits = len(dims) == 2 and n_ends == dims[1] + 1 and not steps[0] and (np.diff(steps) >= 0).all()
         used = places[: steps[-1]] if fits else places
         if not fits or steps[-1] > min(n, n_rows) or (used < 0).any() or (used >= dims[0]).any():
             raise _DamagedError("places beyond those of a sparse matrix")
-        # Complex ones have another part.
-        return self.element(data.after, stop).after if data.after + 8 <= stop else data.after
+        if not is_complex:
+            return data.after
+        other = self.element(data.after, stop)
+        if self.parts(other) != n:
+            raise _DamagedError("a sparse matrix of unequal parts")
+        return other.after
+
+    def parts(self, data: _Element) -> int:
+        """How many numbers of a sparse matrix there are; flags are bytes, whatever their type says."""
+        if data.kind not in _REAL:
+            raise _DamagedError(f"an element of type {data.kind} where numbers are due")
+        n_bytes, width = data.stop - data.start, _WIDTHS[data.kind]
+        return n_bytes if n_bytes % width else n_bytes // width
 
     def anything(self, at: int, stop: int, depth: int) -> int:
         """Look at elements up to an end, for functions and objects."""
