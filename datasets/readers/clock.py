@@ -31,11 +31,14 @@ _DATES = (
     *(f"%d{mark}%m{mark}%Y" for mark in "./-"),
     *(f"%m{mark}%d{mark}%Y" for mark in "/-"),
     *(f"%Y{mark}%m{mark}%d" for mark in "./-"),
+    *(f"%d{mark}%m{mark}%y" for mark in "./-"),
+    "%m/%d/%y",
     "%d %b %Y",
     "%d-%b-%Y",
     "",
 )
-_TIMES = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%I:%M:%S %p", "%I:%M %p", "")
+_SHORT = "%M:%S"
+_TIMES = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%I:%M:%S %p", "%I:%M %p", _SHORT, "")
 
 
 class BadCellError(ValueError):
@@ -65,6 +68,11 @@ class Clock:
         if self.kind == "seconds":
             return self.in_seconds(np.array([_seconds(row, cell, number) for row, cell in enumerate(cells)]))
         return np.array([self._instant(row, cell) for row, cell in enumerate(cells)], "datetime64[ns]")
+
+    @property
+    def is_time_of_day(self) -> bool:
+        """Whether date-times are written without their date."""
+        return self.format is not None and not re.search(r"%[YymdjbBcxDFGuV]", self.format)
 
     def in_seconds(self, values: Instants) -> Instants:
         """Numbers of the clock as seconds; a minute is multiplied by 60, for a sixtieth is not exact."""
@@ -176,6 +184,8 @@ def written_as(cell: str) -> list[str]:
     for date in _DATES:
         for time in _TIMES:
             written = f"{date} {time}".strip()
+            if not written or (date and time == _SHORT):
+                continue
             try:
                 datetime.strptime(cell.strip(), written)
             except ValueError:
@@ -206,6 +216,19 @@ def seconds_since_first(instants: Instants, *, has_zone: bool) -> tuple[Instants
     """
     start = instant_text(instants[0]) + ("Z" if has_zone else "")
     return (instants - instants[0]) / np.timedelta64(1, "s"), start
+
+
+def past_midnight(instants: Instants) -> Instants:
+    """Times of the day on the days that follow each other: one that is twelve hours and more earlier is of the next.
+
+    Examples
+    --------
+    >>> times = np.array(["1900-01-01T23:59", "1900-01-01T00:01"], "datetime64[ns]")
+    >>> past_midnight(times)[1].astype("datetime64[m]")
+    np.datetime64('1900-01-02T00:01')
+    """
+    days = np.cumsum(np.diff(instants, prepend=instants[:1]) <= -np.timedelta64(12, "h"))
+    return instants + days * np.timedelta64(1, "D")
 
 
 def instant_text(instant: Any) -> str:

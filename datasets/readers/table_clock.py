@@ -15,6 +15,7 @@ from .clock import (
     instant_text,
     looks_like_date,
     looks_like_time,
+    past_midnight,
     seconds_since_first,
 )
 from .clock_names import clock_unit, told_unit, unit_of
@@ -24,6 +25,8 @@ from .table_layout import READER, Layout, first_row
 
 # Steps of so many periods are holes, however a clock is rounded.
 _HOLE_STEPS = 5
+# Relative difference of steps that are the same but for rounding.
+_SAME_STEP = 1e-6
 # Days that spreadsheets and MATLAB count, of the years from 1982 to 2064.
 _SERIAL_DAYS = ((30_000, 60_000), (724_000, 754_000))
 _PART_OF_A_DAY = 0.5
@@ -83,6 +86,9 @@ def table_clock(path: str, layout: Layout, options: TableOptions, column: int) -
     if options.split_clock is not None:
         cell = f"{cell.strip()} {cells[options.split_clock].strip()}"
     unit = _told_unit(layout, options, column) or "s"
+    if options.time_unit is not None and looks_like_date(cell):
+        must = f"hold numbers in its clock column {label!r} to have a unit"
+        raise refusal(READER, path, must, f"the date-time {cell!r}", "Leave time_unit= out")
     written = options.time_format
     if written is None and layout.top.time_format and not looks_like_date(cell):
         written = layout.top.time_format if "." in cell else layout.top.time_format.removesuffix(".%f")
@@ -100,6 +106,8 @@ def clock_time(
 ) -> tuple[xr.Coordinates, float | None]:
     """Make the time coordinate; the sampling rate is told where all steps are the same."""
     instants, label = np.concatenate(rows.instants), layout.labels[column]
+    if clock.is_time_of_day:
+        instants = past_midnight(instants)
     fault = None if options.any_order else first_fault(instants)
     if fault is not None:
         raise _not_forward(path, label, rows.lines, instants, fault)
@@ -111,7 +119,8 @@ def clock_time(
             _check_year(path, label, rows, seconds)
             _check_unit(path, label, seconds)
     else:
-        seconds, attrs["start_time"] = seconds_since_first(instants, has_zone=clock.has_zone)
+        seconds, start = seconds_since_first(instants, has_zone=clock.has_zone)
+        attrs |= {} if clock.is_time_of_day else {"start_time": start}
     return xr.Coordinates({"time": ("time", seconds, attrs)}), _one_rate(seconds)
 
 
@@ -156,8 +165,8 @@ def _one_rate(seconds: np.ndarray[Any, np.dtype[Any]]) -> float | None:
     if not len(steps) or not (steps > 0).all():
         return None
     usual = float(np.median(steps))
-    rounding = 1e-9 * usual + 4 * float(np.spacing(np.abs(seconds).max()))
-    return 1 / usual if np.ptp(steps[steps < _HOLE_STEPS * usual]) <= rounding else None
+    within = steps[steps < _HOLE_STEPS * usual]
+    return float(1 / np.mean(within)) if np.ptp(within) <= _SAME_STEP * usual else None
 
 
 def _not_forward(

@@ -19,6 +19,7 @@ _TEXT_UNIT = re.compile(
     r"|gauss|counts?|adc|a\.?u\.?|m3/h|ph|-|1|none|n/a|ts|rn|id"
 )
 _LONGEST_UNIT = 24
+_NEEDLESS = str.maketrans("", "", " ()")
 _EPOCH = (1e9, 4e9)
 _MOST_RATE = 1e5
 
@@ -100,13 +101,13 @@ def plain_units(cells: Sequence[str]) -> tuple[str, ...]:
     >>> plain_units(["[ms]", "(mV)", ""])
     ('ms', 'mV', '')
     """
-    return tuple(cell.strip().strip("[](){}").strip() for cell in cells)
+    return tuple(re.sub(r"^[\[({](.*)[\])}]$", r"\1", cell.strip()).strip() for cell in cells)
 
 
 def _plain_unit(cell: str) -> str:
     """A unit as it is looked up."""
     (plain,) = plain_units([cell])
-    return plain.replace("µ", "u").replace("μ", "u").replace(" ", "").lower()
+    return plain.replace("µ", "u").replace("μ", "u").translate(_NEEDLESS).lower()
 
 
 def _cells(line: str) -> list[str]:

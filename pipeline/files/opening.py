@@ -74,7 +74,7 @@ def open_lazily(
     engine = engine or ("zarr" if path.is_dir() else _engine_of(path, options))
     if engine is None:
         raise ValueError(_unknown_format(path))
-    own: dict[str, Any] = {"consolidated": False} if engine == "zarr" else _own_options(path, engine, options)
+    own = _own_options(path, engine, options) | ({"consolidated": False} if engine == "zarr" else {})
     if group is not None:
         stored, own = _stored_in(path, engine, group), {**own, "group": group}
     try:

@@ -17,8 +17,10 @@ from manifold_observer.tasks.frames.ticks import Ticks, read_ticks
 from ..graph.spans import Span, segment_spans
 from .units import UNKNOWN, seconds_in
 
-# Rates that differ by less say the same: headers are written with few digits.
-_SAME_RATE = 1e-3
+SAME_RATE = 1e-3
+"""Rates that differ by less say the same: headers are written with few digits."""
+
+_ROUNDED = 1e-9
 # Shares of steps that are not near the period, and ratios of periods within a clock, that no rate describes.
 _MOST_IRREGULAR, _MOST_SPREAD, _FEW = 0.4, 1.5, 16
 
@@ -181,8 +183,9 @@ def _agreed(found: float, told: float | None, error: float) -> float:
     """The rate that the attribute tells where it fits the clock; else that of the clock."""
     if told is None:
         return found
-    if abs(told / found - 1) <= max(_SAME_RATE, error):
-        return told
+    apart = abs(told / found - 1)
+    if apart <= max(SAME_RATE, error):
+        return told if apart <= max(_ROUNDED, error) else found
     warnings.warn(
         f"recording: its attribute sampling_rate says {told:g} Hz, but its clock runs at {found:g} Hz, which is used. "
         "The attribute may be older than a selection or a resampling; correct or drop it.",

@@ -33,6 +33,8 @@ from .variables import annotate
 Frame = int | float | str | timedelta | np.timedelta64
 # A frame of fewer samples asks whether the unit of the clock is right, where the file does not state it.
 _LEAST_ASSUMED = 2.0
+# As fast a clock in milliseconds would be faster than any.
+_SURE_RATE = 100.0
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 # Most cells that a histogram takes from the data by itself.
 _MAX_COUNT_BINS = 256
@@ -250,6 +252,7 @@ def _samples_in(frame: Frame, ticks: Clock, recording: xr.DataArray, what: str) 
         )
     held = seconds * ticks.sampling_rate
     assumed = "time" in recording.coords and "unit_assumed" in recording["time"].attrs
+    assumed = assumed and ticks.sampling_rate < _SURE_RATE
     if assumed and held < _LEAST_ASSUMED:
         raise ValueError(
             f"{what} must hold at least {_LEAST_ASSUMED:.0f} samples; got {frame!r} at {ticks.sampling_rate:g} Hz, for "

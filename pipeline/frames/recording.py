@@ -17,14 +17,17 @@ from manifold_observer.tasks.frames.ticks import GAP_PERIODS
 
 from ..files.opening import guarded, open_lazily
 from ..files.ordinary import check_ordinary
-from ..graph.slabs import in_slabs
-from .clock import Clock, clock, start_time, told_rate
+from ..graph.slabs import chunk_bytes, in_slabs
+from .clock import SAME_RATE, Clock, clock, start_time, told_rate
 from .columns import ALL, check_signals, chosen, is_real, label_name, rows_of_sample, with_names
 from .label_place import names_file, only
 from .opening import OPTIONS, RATES, Names, OpenConfig
 from .policy import cut_at_gaps, in_order_of_time, noted
 from .regular import regular
 from .timing import along_time, in_seconds
+
+# A stored chunk of more bytes is not decoded for a few rows.
+_MOST_DECODED = 2**27
 
 __all__ = ["GAP_PERIODS", "Clock", "clock", "open_recording", "start_time"]
 
@@ -155,7 +158,7 @@ def open_recording(
         )
     options = _for_reader(config) | ({"growing": True} if growing else {})
     dataset, stored = open_lazily(where, engine, options, group)
-    dataset = along_time(dataset, config, where)
+    dataset, config = along_time(dataset, config, where)
     names = _picked(dataset, variable, where)
     dataset, names = _series_aside(dataset, names, config)
     used = guarded(where, dataset[names], stored, quiet=growing)
@@ -209,6 +212,7 @@ def _selected(used: xr.Dataset, names: list[str], config: OpenConfig, path: Path
         *((config.time_column,) if config.time_column else ()),
     }
     places = [place for place, name in enumerate(known) if name not in aside]
+    sampled = sampled if chunk_bytes(whole.data) <= _MOST_DECODED else ""
     sample = rows_of_sample(whole, places, read=sampled == "read") if sampled and known else None
     check_signals(path, [known[place] for place in places], sample, config)
     found = chosen(whole, config, path)
@@ -329,7 +333,7 @@ def _checked_rate(recording: xr.DataArray, rate: float | None, path: Path) -> xr
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a rate in its attributes
         found = clock(recording.assign_attrs(sampling_rate=rate)).sampling_rate
-    if found != rate:
+    if abs(found / rate - 1) > SAME_RATE:
         raise ValueError(
             f"open_recording: sampling_rate must fit the clock of the file; got {rate:g} Hz, but {path} runs at "
             f"{found:g} Hz. Leave it out, give time_unit= if the clock is in another unit, or gaps='ignore' to number "

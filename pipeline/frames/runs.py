@@ -52,7 +52,8 @@ def computed(samples: da.Array, groups: list[list[FrameRun]], cut: Cut) -> da.Ar
 
     Returns
     -------
-    Shape (frames, features), a block for each group.
+    Shape (frames, features), a block for each group; blocks of one length where the groups differ, since Zarr has
+    no others.
     """
     name = f"frames-{uuid4().hex}"
     graph: dict[tuple[str, int, int], Any] = {}
@@ -67,7 +68,13 @@ def computed(samples: da.Array, groups: list[list[FrameRun]], cut: Cut) -> da.Ar
             graph[name, number, 0] = (partial(_compute_runs, runs=group, cut=cut), inputs[-1].__dask_keys__()[0][0])
     layers = HighLevelGraph.from_collections(name, graph, dependencies=inputs)
     lengths = tuple(sum(run.n_frames for run in group) for group in groups)
-    return da.Array(layers, name, (lengths, (cut.n_features,)), meta=np.empty((0, 0)))
+    made = da.Array(layers, name, (lengths, (cut.n_features,)), meta=np.empty((0, 0)))
+    return made if _even(lengths) else made.rechunk((max(lengths), -1))
+
+
+def _even(lengths: tuple[int, ...]) -> bool:
+    """Whether all blocks but the last are equally long, and that no longer."""
+    return len(set(lengths[:-1])) <= 1 and lengths[-1] <= lengths[0]
 
 
 def _read_and_compute(reading: Reading, runs: list[FrameRun], cut: Cut) -> NDArray[np.float64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,8 @@ _CLOCK_DIM = re.compile(
 )
 
 
-def along_time(dataset: xr.Dataset, config: OpenConfig, path: object) -> xr.Dataset:
-    """A dataset whose dimension along time is called so, with the clock that the user names.
+def along_time(dataset: xr.Dataset, config: OpenConfig, path: object) -> tuple[xr.Dataset, OpenConfig]:
+    """A dataset whose dimension along time is called so, with the clock that the user names, and what is left to do.
 
     Parameters
     ----------
@@ -40,18 +41,19 @@ def along_time(dataset: xr.Dataset, config: OpenConfig, path: object) -> xr.Data
     Examples
     --------
     >>> dataset = xr.Dataset({"volts": ("samples", [1.0, 2.0])})
-    >>> along_time(dataset, OpenConfig(time_dim="samples"), "a.nc").sizes
+    >>> along_time(dataset, OpenConfig(time_dim="samples"), "a.nc")[0].sizes
     Frozen({'time': 2})
     """
     encoding = dataset.encoding
     if config.time_dim is not None and config.time_dim != "time":
         dataset = _renamed(dataset, config.time_dim, path)
     name = config.time_column
-    if name is not None and name in dataset.variables and name != "time" and dataset[name].dims == ("time",):
+    if name is not None and name in dataset.variables and dataset[name].dims == ("time",):
         clock = dataset[name].variable
         dataset = dataset.drop_vars([name, "time"], errors="ignore").assign_coords(xr.Coordinates({"time": clock}, {}))
+        config = replace(config, time_column=None)
     dataset.encoding = encoding
-    return dataset
+    return dataset, config if encoding.get("sampled") != "read" else replace(config, time_column=None)
 
 
 def in_seconds(recording: xr.DataArray, config: OpenConfig, path: object) -> xr.DataArray:
@@ -74,7 +76,7 @@ def in_seconds(recording: xr.DataArray, config: OpenConfig, path: object) -> xr.
     recording = _clock_among_channels(recording, config, path)
     regular = isinstance(recording.xindexes.get("time"), RangeIndex)
     if "time" not in recording.coords or regular or recording["time"].dtype.kind not in "fiuO":
-        if config.time_unit is not None and (regular or "time" not in recording.coords):
+        if config.time_unit is not None:
             raise ValueError(
                 f"open_recording: time_unit is for a stored clock of numbers; {path} has none. Leave it out."
             )
@@ -134,7 +136,7 @@ def _clock_among_channels(recording: xr.DataArray, config: OpenConfig, path: obj
     """The channel that the user names as the clock, which is read, as the time."""
     name = config.time_column
     known = [str(each) for each in recording["channel"].values] if "channel" in recording.coords else []
-    if name is None or "time" in recording.coords:
+    if name is None:
         return recording
     if name not in known:
         raise ValueError(
@@ -143,7 +145,7 @@ def _clock_among_channels(recording: xr.DataArray, config: OpenConfig, path: obj
         )
     place = known.index(name)
     values = np.asarray(recording.isel(channel=place).values)
-    rest = recording.isel(channel=[k for k in range(len(known)) if k != place])
+    rest = recording.isel(channel=[k for k in range(len(known)) if k != place]).drop_vars("time", errors="ignore")
     return noted(rest.assign_coords(time=("time", values)), f"took {name!r} for the clock")
 
 

@@ -189,6 +189,18 @@ def source_of(array: da.Array) -> Any:
     return source if known and source.shape == array.shape and source.dtype == array.dtype else None
 
 
+def chunk_bytes(array: da.Array) -> int:
+    """Bytes of a stored chunk of what a Dask array reads, decoded; 0 where it reads nothing, or seeks.
+
+    Examples
+    --------
+    >>> chunk_bytes(da.ones(3))
+    0
+    """
+    source = source_of(array)
+    return source.grain * source.row_bytes if isinstance(source, Stored) and source.grain > 1 else 0
+
+
 def kept_bytes(array: da.Array) -> int:
     """Bytes of a stored chunk that tasks of a Dask array decode whole and keep, the largest; 0 where there is none.
 

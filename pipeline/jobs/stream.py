@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import xarray as xr
 
 from ..frames.dates import in_dates
@@ -233,7 +234,8 @@ def open_stream(out: Path) -> xr.Dataset:
 
 def _along(parts: Sequence[xr.Dataset], name: str) -> xr.DataArray:
     """One variable of all parts, one after the other."""
-    arrays = [part[name] for part in parts]
+    # Parts of an earlier version may lack what states are said to be off by.
+    arrays = [part[name] if name in part else xr.full_like(part["state"], np.nan).rename(name) for part in parts]
     return xr.concat(arrays, "frame", coords="minimal", compat="override", combine_attrs="override")
 
 

@@ -21,7 +21,10 @@ Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
 Integers = NDArray[np.int64]
 # Embedded frames from which deviations are learnt, and those that are read as if they were new, in as many runs.
-_LEARNT, _READ_AGAIN, _RUNS = 16_384, 1024, 4
+_LEARNT, _READ_AGAIN, _RUNS = 8192, 1024, 4
+# References that those are compared with at most.
+_REFERENCES = 4096
+_UNTOLD = "infinite: too few embedded frames follow another one to tell noise from what persists"
 # Reading frames as new ones makes errors larger by no more than this, or the sample is too small to tell.
 _MOST_WORSE = 4.0
 
@@ -40,12 +43,12 @@ def learn_certainty(embedding: xr.Dataset, *, new: bool) -> xr.Dataset:
     -------
     The embedding with ``bank_age(age)``, frames since the start of a segment; ``state_error(age, reading)``, error
     variance of a state in units of the coordinates' variance, ``mean_error(age, age_1, reading)``, that of the mean
-    with the backward state; and with ``new`` also ``new_error(reading)``, by what factor those of new frames are
+    with the backward state; and with ``new`` also ``new_error(reading)``, the factor by which those of new frames are
     larger. What the embedding brings stays.
 
     Notes
     -----
-    16,384 frames at most, 1,024 for new ones, of which each is compared with every reference.
+    8,192 frames at most, 1,024 for new ones, of which each is compared with 4,096 references at most.
     """
     if "state_error" not in embedding:
         found = _errors(embedding, _sample(embedding, _LEARNT), known_coordinates(embedding))
@@ -60,8 +63,10 @@ def learn_certainty(embedding: xr.Dataset, *, new: bool) -> xr.Dataset:
     return embedding
 
 
-def state_deviations(embedding: xr.Dataset, ages: Integers, doubted: tuple[Booleans, Booleans], like: da.Array) -> Any:
-    """Deviation of every state, lazily.
+def state_deviations(
+    embedding: xr.Dataset, ages: Integers, doubted: tuple[Booleans, Booleans], like: da.Array
+) -> xr.Variable:
+    """Deviation of every state, lazily, dims ``(frame, mode)``.
 
     Parameters
     ----------
@@ -85,7 +90,9 @@ def state_deviations(embedding: xr.Dataset, ages: Integers, doubted: tuple[Boole
     new, far = doubted
     rows = np.where(far, len(table) - 1, rows + np.where(new, len(known), 0))
     numbers = da.from_array(rows, chunks=(like.chunks[0],))
-    return numbers.map_blocks(_take, table, new_axis=1, chunks=like.chunks, dtype=np.float64, meta=np.empty((0, 0)))
+    values = numbers.map_blocks(_take, table, new_axis=1, chunks=like.chunks, dtype=np.float64, meta=np.empty((0, 0)))
+    told = bool(np.isfinite(known).any())
+    return xr.Variable(("frame", "mode"), values, {} if told else {"comment": _UNTOLD})
 
 
 def _take(rows: Integers, table: Floats) -> Floats:
@@ -101,6 +108,14 @@ def _sample(embedding: xr.Dataset, most: int) -> Integers:
     length = most // _RUNS
     firsts = np.linspace(0, n - length, _RUNS).astype(np.int64)
     return np.unique(firsts[:, None] + np.arange(length))
+
+
+def _with_fewer_references(embedding: xr.Dataset) -> xr.Dataset:
+    """The embedding with some references only: how much worse new frames are shows well enough with those."""
+    n = embedding.sizes["frame"]
+    if n <= _REFERENCES or "landmark" in embedding.variables:
+        return embedding
+    return embedding.assign_coords(landmark=np.linspace(0, n - 1, _REFERENCES).astype(np.int64))
 
 
 def _errors(embedding: xr.Dataset, some: Integers, plain: Floats) -> Errors:
@@ -123,7 +138,9 @@ def _new_error(embedding: xr.Dataset) -> Floats:
     """By what factor error variances grow where the same frames are read as if they were new, once a mode."""
     some = _sample(embedding, _READ_AGAIN)
     frames = embedding["reference"].isel(frame=some).assign_coords(segment=("frame", _apart(embedding, some)))
-    again = read(embedding, frames, np.full(len(some), -1), np.zeros((0, embedding.sizes["axis"]))).values
+    again = read(
+        _with_fewer_references(embedding), frames, np.full(len(some), -1), np.zeros((0, embedding.sizes["axis"]))
+    ).values
     errors = [_errors(embedding, some, plain).forwards[-1] for plain in (known_coordinates(embedding)[some], again)]
     with np.errstate(invalid="ignore"):
         return np.asarray(np.clip(np.nan_to_num(errors[1] / errors[0], nan=_MOST_WORSE), 1.0, _MOST_WORSE))

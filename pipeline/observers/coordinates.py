@@ -66,7 +66,7 @@ def observe_coordinates(
     states = joined(parts, lengths, found.values.shape[1])
     result = _labelled(embedding, frames, states, found)
     ages = ages_of(anew, carry)
-    result["state_std"] = (("frame", "mode"), state_deviations(embedding, ages, (new, found.far), states))
+    result["state_std"] = state_deviations(embedding, ages, (new, found.far), states)
     past = _past(embedding, frames, before.past)
     size = len(before.bank) + past.size
     handed = da.from_delayed(task(_carry_of, last, past), (size,), dtype=np.float64, meta=np.empty(0))
@@ -99,7 +99,7 @@ def smooth_coordinates(embedding: xr.Dataset, frames: xr.DataArray) -> xr.Datase
     states = joined(parts, lengths, values.shape[1])
     result = _labelled(embedding, frames, states, found)
     ages = np.stack([ages_of(anew), ages_of(ends_of(anew))[::-1]])
-    result["state_std"] = (("frame", "mode"), state_deviations(embedding, ages, (new, found.far), states))
+    result["state_std"] = state_deviations(embedding, ages, (new, found.far), states)
     result = annotate(result.assign_attrs(smoothed="forwards and backwards"))
     return result if frames.chunks else result.compute()
 

@@ -115,21 +115,37 @@ def observe(
 
     Returns
     -------
-    ``state(frame, mode)``, labelled by the last frame that it has seen, and ``carry``, for a later call; by
-    coordinates ``reads(mode)``, what each mode estimates in units of its deviation, and ``far(frame)``, new frames
-    unlike all embedded ones. Embedded frames (by time and value) have their own coordinates, of windows that see half a
-    window ahead, as the attribute ``has_seen`` says; new ones are read from their past alone. The optimal gains also
-    have ``state_std(frame, mode)``, the standard deviation of the state less what the frame would read without noise,
-    infinite for modes that :func:`calibrate` found not to decay as modelled, and
-    ``posterior_covariance(mode, mode_1)``, that of the steady state. The attribute ``contraction_factor`` is what a
-    frame brings two states together by, at least, in the metric of the posterior covariance of each frame. Lazy where
-    ``frames`` is, one task a chunk in a chain of carries; a task holds its chunk of frames. The labels of the frames
-    (``time`` and ``segment``) are read at once.
+    ``state(frame, mode)``, labelled by the last frame that it has seen, and ``carry``, for a later call; by coordinates
+    ``reads(mode)``, what each mode estimates in units of its deviation, and ``far(frame)``, new frames unlike all
+    embedded ones. Embedded frames (by time and value) have their own coordinates, of windows that see half a window
+    ahead, as the attribute ``has_seen`` says; new ones are read from their past alone. ``state_std(frame, mode)`` is
+    the standard deviation of what the state is off by: by coordinates from the coordinate of the same frame without its
+    noise, infinite where a frame is ``far``, or too few frames were embedded to tell (see Notes); by the optimal gains
+    from what the frame would read without noise, infinite for modes that :func:`calibrate` found not to decay as
+    modelled. The optimal gains also have ``posterior_covariance(mode, mode_1)``, that of the steady state. The
+    attribute ``contraction_factor`` is what a frame brings two states together by, at least, in the metric of the
+    posterior covariance of each frame. Lazy where ``frames`` is, one task a chunk in a chain of carries; a task holds
+    its chunk of frames. The labels of the frames (``time`` and ``segment``) are read at once.
 
     Raises
     ------
     ValueError
-        Bad options, other features than the embedding's, an Euler map that does not contract.
+        Bad options, other features than the embedding's, an Euler map that does not contract; for optimal gains modes
+        that the features cannot tell apart, or that never forget.
+
+    Notes
+    -----
+    Every map contracts. Bank and constant gains are first-order filters with poles below 1; the mixture is outside of
+    the recursion. A Kalman gain that starts from the stationary variance P has error covariances that fall to the
+    steady ones, and :math:`\delta^\top (P^{+})^{-1} \delta` of the difference of two states falls with every frame.
+
+    By coordinates, ``state_std`` is learnt from the embedded frames, by frames since the segment began. A coordinate is
+    taken for a part that persists from frame to frame and noise that is new in every frame: the autocovariance at lags
+    of 1 to 24 frames, brought back to lag 0, is the variance of the part that persists. Noise that lasts for several
+    frames counts as part of the coordinate. Of frames that were not embedded some embedded ones, read as if they were
+    new, tell how much larger the deviation is. On simulations bands of 1.96 deviations hold 93 to 98 % of the
+    coordinates with a signal; those of coordinates that are noise are wider. All this is computed in every call, unless
+    the embedding brings it, as that of a stored result does.
 
     References
     ----------

@@ -62,9 +62,9 @@ def smooth(
 
     Returns
     -------
-    ``state(frame, mode)`` in units of the coordinates; ``state_std(frame, mode)``, which grows towards both ends of a
-    segment; ``posterior_covariance(mode, mode_1)`` of the filter, in its steady state. Lazy where ``frames`` is: a
-    chain of tasks over the chunks, forwards and back.
+    ``state(frame, mode)`` in units of the coordinates; ``state_std(frame, mode)``, as for :func:`observe`, which grows
+    towards both ends of a segment; ``posterior_covariance(mode, mode_1)`` of the Kalman filter, in its steady state.
+    Lazy where ``frames`` is: a chain of tasks over the chunks, forwards and back.
 
     Raises
     ------

@@ -27,7 +27,10 @@ _LAGS = 24
 _PAIRS, _FRAMES = 100, 50
 # What autocovariances are made of: decays and turns a frame. What decays faster cannot be told from noise.
 _DECAYS = (0.3, 0.5, 0.65, 0.8, 0.88, 0.93, 0.96, 0.98, 0.99, 0.999)
-_TURNS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8)
+_TURNING_DECAYS = (0.8, 0.88, 0.93, 0.96, 0.98, 0.99, 0.999)
+_TURNS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
+# Turns are taken in where decays alone miss an autocovariance by this many times its sampling error, in squares.
+_SURE = 2
 
 
 class Runs(NamedTuple):
@@ -100,8 +103,8 @@ def noise_of(columns: Floats, segment: Integers, doubted: int) -> tuple[Floats, 
 
     Returns
     -------
-    Variances (c,), and standard errors of the first ones, of a jackknife over ten stretches; infinite where too few
-    frames follow another.
+    Variances (c,), by chance below 0 where there is no noise, and standard errors of the first ones, of a jackknife
+    over ten stretches; infinite where too few frames follow another.
 
     Examples
     --------
@@ -113,11 +116,24 @@ def noise_of(columns: Floats, segment: Integers, doubted: int) -> tuple[Floats, 
     lags = _lags(segment)
     if len(lags) < 2:
         return np.zeros(columns.shape[1]), np.full(doubted, np.inf)
-    found, parts = exponentials.autocovariance(columns, segment, lags), _parts(lags)
-    rows = [
-        _noise(found.variance_without(row)[:doubted], found.mean(row)[:, :doubted], parts) for row in found.filled()
-    ]
-    return _noise(found.variance, found.mean(), parts), exponentials.jackknife(np.array(rows))
+    found = exponentials.autocovariance(columns, segment, lags)
+    parts = _parts(found, lags)
+    rows = [(found.variance_without(row)[:doubted], found.mean(row)[:, :doubted]) for row in found.filled()]
+    again = np.array([_noise(variance, mean, parts) for variance, mean in rows])
+    return _noise(found.variance, found.mean(), parts), exponentials.jackknife(again)
+
+
+def _parts(found: exponentials.Autocovariance, lags: Integers) -> list[Floats]:
+    """What the autocovariance of each column is made of: decays, and turns where those alone miss it."""
+    plain, turning = _decaying(lags), _turning(lags)
+    sampled = np.square(exponentials.jackknife(np.array([found.mean(row) for row in found.filled()]))).sum(axis=0)
+    missed = [_persists(column, plain)[1] for column in found.mean().T]
+    return [turning if far > _SURE * chance else plain for far, chance in zip(missed, sampled, strict=True)]
+
+
+def _noise(variance: Floats, mean: Floats, parts: list[Floats]) -> Floats:
+    """What is left of the variances (c,), given autocovariances (k, c)."""
+    return variance - np.array([_persists(column, own)[0] for column, own in zip(mean.T, parts, strict=False)])
 
 
 def _lags(segment: Integers) -> Integers:
@@ -127,19 +143,27 @@ def _lags(segment: Integers) -> Integers:
     )
 
 
-def _parts(lags: Integers) -> Floats:
-    """Autocovariances of variance 1 at the lags, shape (k, number of decays and turns)."""
-    decays, turns = (grid.ravel() for grid in np.meshgrid(_DECAYS, _TURNS))
-    return np.asarray(decays ** lags[:, None] * np.cos(turns * lags[:, None]))
+def _decaying(lags: Integers) -> Floats:
+    """Autocovariances of variance 1 at the lags that decay, shape (k, number of them)."""
+    return np.asarray(np.array(_DECAYS) ** lags[:, None], np.float64)
 
 
-def _noise(variance: Floats, mean: Floats, parts: Floats) -> Floats:
-    """What is left of the variances (c,), given autocovariances (k, c)."""
+def _turning(lags: Integers) -> Floats:
+    """Autocovariances of variance 1 at the lags that decay, or turn as they do, shape (k, number of them)."""
+    decays, turns = (grid.ravel() for grid in np.meshgrid(_TURNING_DECAYS, _TURNS))
+    turning = decays ** lags[:, None] * np.cos(turns * lags[:, None])
+    return np.hstack([_decaying(lags), turning])
+
+
+def _persists(mean: Floats, parts: Floats) -> tuple[float, float]:
+    """Variance at lag 0 of the best mixture of parts for an autocovariance (k,), and its sum of squared residuals."""
     from scipy.optimize import nnls  # noqa: PLC0415 - slow to import
 
-    size = np.where(variance > 0, variance, 1.0)
-    persists = np.array([nnls(parts, column)[0].sum() for column in (mean / size).T])
-    return np.asarray(np.maximum(1 - persists, 0.0) * variance)
+    size = float(np.abs(mean).max())
+    if size == 0:
+        return 0.0, 0.0
+    weights, residual = nnls(parts, mean / size)
+    return size * float(weights.sum()), float(np.square(size * residual))
 
 
 class Errors(NamedTuple):
@@ -177,23 +201,37 @@ def errors(ahead: Runs, back: Runs, segment: Integers) -> Errors:
     columns = np.hstack([values, *(values + x for x in mixed), *(values - x for x in mixed)])
     variances, doubt = noise_of(columns, segment, m)
     sums, differences = variances[m:].reshape(2, len(mixed), m)
-    noise, shared = variances[:m], (sums - differences) / 4
+    noise, shared = np.maximum(variances[:m], 0.0), (sums - differences) / 4
     forwards, there = aged_states(ahead)
     backwards, before = aged_states(back)
     one = [
         _error(state[own], values[own], noise, shared[min(k, 1)], doubt)
         for k, (state, own) in enumerate(zip(forwards, there, strict=True))
     ]
-    both = np.empty((len(forwards), len(backwards), m))
-    for k, (state, own) in enumerate(zip(forwards, there, strict=True)):
-        for j, (late, late_own) in enumerate(zip(backwards, before, strict=True)):
-            both_there = own & late_own[::-1]
-            # Segments of few lengths have no frame for some pairs of ages; no frame will ask for them either.
-            place = both_there if np.count_nonzero(both_there) >= _FRAMES else np.ones(len(own), bool)
-            both[k, j] = _error(
-                (state + late[::-1])[place] / 2, values[place], noise, shared[2 + 2 * min(k, 1) + min(j, 1)], doubt
-            )
+    both = _of_means((forwards, there), (backwards, before), values, noise, shared[2:], doubt)
     return Errors(np.array(one), both)
+
+
+def _of_means(
+    ahead: tuple[list[Floats], list[Booleans]],
+    back: tuple[list[Floats], list[Booleans]],
+    values: Floats,
+    noise: Floats,
+    shared: Floats,
+    doubt: Floats,
+) -> Floats:
+    """Error variances of the means of forward and backward states, by the ages of both, shape (ages, ages, m)."""
+    both = np.empty((len(ahead[0]), len(back[0]), values.shape[1]))
+    for k, (state, own) in enumerate(zip(*ahead, strict=True)):
+        for j, (late, late_own) in enumerate(zip(*back, strict=True)):
+            place = own & late_own[::-1]
+            if (k or j) and np.count_nonzero(place) < _FRAMES:
+                # Segments are too short for both ages: an older filter is no worse than a younger one.
+                both[k, j] = np.min([both[max(k - 1, 0), j], both[k, max(j - 1, 0)]][k == 0 : 2 - (j == 0)], axis=0)
+                continue
+            mean = (state + late[::-1])[place] / 2
+            both[k, j] = _error(mean, values[place], noise, shared[2 * min(k, 1) + min(j, 1)], doubt)
+    return both
 
 
 def _error(states: Floats, values: Floats, noise: Floats, shared: Floats, doubt: Floats) -> Floats:

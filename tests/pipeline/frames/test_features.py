@@ -287,3 +287,18 @@ def test_features__refuse_in_one_sentence(name):
 def test_features__refuse_complex_samples():
     with pytest.raises(TypeError, match="must hold real numbers; got dtype complex128"):
         mo.log_rms(recording(VOLTS.astype(complex)), frame=10)
+
+
+@pytest.mark.parametrize("make", [lambda r: mo.log_rms(r, frame=5), lambda r: mo.stft(r, frame=6, hop=3), mo.identity])
+def test_features__of_a_recording_with_gaps_are_stored_as_they_are(tmp_path, monkeypatch, make):
+    """Zarr takes blocks of one length only, and tasks end at gaps."""
+    monkeypatch.setattr("manifold_observer.pipeline.frames.segments.FEATURE_TASK_BYTES", 8 * 40 * 2)
+    gaps = 3.0 * (np.arange(N) >= 130) + 5.0 * (np.arange(N) >= 211)
+    gapped = recording().assign_coords(time=np.arange(N) * 0.01 + gaps)
+    frames = make(gapped)
+    assert len(frames.chunks[0]) > 2
+    frames.to_dataset(name="frames").to_zarr(tmp_path / "a.zarr", zarr_format=3, consolidated=False)
+    stored = xr.open_dataset(tmp_path / "a.zarr", engine="zarr", consolidated=False)["frames"]
+    np.testing.assert_array_equal(stored, frames)
+    expected = make(gapped.load())
+    np.testing.assert_array_equal(stored, expected)

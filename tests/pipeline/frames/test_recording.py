@@ -1,5 +1,7 @@
 """Any known format opens as the same lazy recording, and its clock knows the gaps."""
 
+import contextlib
+
 import numpy as np
 import pytest
 import soundfile
@@ -348,3 +350,28 @@ def test_single_samples_and_channels__are_read_alone(tmp_path):
     for key in (np.s_[0, 0], np.s_[5], np.s_[:, 1], np.s_[-1, 2], np.s_[[1, 4], 0], np.s_[2:9:3, 1]):
         np.testing.assert_array_equal(recording[key].values, values[key])
     np.testing.assert_array_equal(recording.isel(time=7, channel=[2, 0]).values, [23, 21])
+
+
+@pytest.mark.parametrize(
+    ("selected", "rate"),
+    [
+        (lambda recording: recording.isel(time=slice(None, None, 4)), 2000),
+        (lambda recording: recording.coarsen(time=10).mean(), 800),
+        (lambda recording: recording.isel(time=slice(3, None, 5)).load(), 1600),
+        (lambda recording: recording.isel(time=slice(20, 100)), 8000),
+    ],
+    ids=["every fourth", "means of ten", "every fifth, loaded", "a slice"],
+)
+@pytest.mark.parametrize("write", [write_sound, write_csv, write_netcdf3], ids=lambda write: write.__name__)
+def test_clock__decides_the_rate_of_what_was_selected(tmp_path, write, selected, rate):
+    """An attribute that is older than a selection is warned of."""
+    name = {write_sound: "a.wav", write_csv: "a.csv", write_netcdf3: "a.nc"}[write]
+    write(tmp_path / name)
+    part = selected(mo.open_recording(tmp_path / name).assign_attrs(sampling_rate=float(RATE)))
+    stale = pytest.warns(UserWarning, match=f"says 8000 Hz, but its clock runs at {rate} Hz, which is used")
+    with stale if rate != RATE else contextlib.nullcontext():
+        assert clock(part).sampling_rate == pytest.approx(rate, rel=1e-6)
+    with stale if rate != RATE else contextlib.nullcontext():
+        frames = mo.stft(part, frame="1ms")
+    assert frames.attrs["frame_period"] == pytest.approx(round(rate / 1000) / rate)
+    assert frames["frequency"].values.max() == pytest.approx(rate / 2 if round(rate / 1000) % 2 == 0 else 0, rel=1e-6)

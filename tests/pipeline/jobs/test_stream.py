@@ -667,6 +667,18 @@ def test_continue__killed_in_the_middle_the_same_call_goes_on(learnt, tmp_path):
     assert_same(tmp_path / "out", one_run(learnt("stft"), write_npy(tmp_path, "w", ALL[LEARNT:])), times=False)
 
 
+def test_open_stream__parts_of_an_earlier_version_have_no_deviations(learnt, tmp_path):
+    result, new = learnt("stft"), write_npy(tmp_path, "new", ALL[LEARNT:])
+    continue_run(result, [new], tmp_path / "out")
+    part = xr.open_datatree(tmp_path / "out" / "000000.zarr").load()
+    later = part["state"].to_dataset()
+    assert "state_std" in later
+    joined = stream._along([later.drop_vars("state_std"), later], "state_std")
+    assert joined.sizes["frame"] == 2 * later.sizes["frame"]
+    assert np.isnan(joined[: later.sizes["frame"]]).all()
+    np.testing.assert_array_equal(joined[later.sizes["frame"] :], later["state_std"])
+
+
 def test_open_stream__refuses_what_is_not_whole(learnt, tmp_path):
     pieces = [write_npy(tmp_path, f"{k}", part) for k, part in enumerate(np.split(ALL[LEARNT:], [83]))]
     for k in (1, 2):
