@@ -15,6 +15,7 @@ from .edf_header import read_header
 from .edf_notes import notes_of
 from .label_table import READER, Labels, read_label_table
 from .libraries import library
+from .mat5_scan import scan_mat5
 from .mne_raw import noted
 from .sniff import BDF, BRAINVISION, EDF, FIF, MATLAB_5, MIDI, TEXT, UNKNOWN, XDF, describe
 from .wfdb_notes import read_notes
@@ -187,6 +188,7 @@ def _syllables(path: str) -> Labels:
     """Syllables of birdsong as evsonganaly writes them: a letter each, onsets and offsets in ms."""
     import scipy.io  # noqa: PLC0415 - slow
 
+    scan_mat5(READER, path)
     try:
         found = scipy.io.loadmat(path, variable_names=["onsets", "offsets", "labels"], squeeze_me=True)
         start, stop = (np.atleast_1d(found[name]).astype(np.float64) / 1000 for name in ("onsets", "offsets"))

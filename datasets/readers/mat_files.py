@@ -15,6 +15,7 @@ from xarray.core import indexing
 
 from .contract import refusal
 from .libraries import library
+from .mat5_scan import scan_mat5
 
 READER = "mat"
 _COPY = "Save it again in MATLAB"
@@ -125,6 +126,7 @@ class _Five:
         """By the headers of its variables."""
         import scipy.io  # noqa: PLC0415 - slow
 
+        scan_mat5(READER, self.path, "")
         with _Named(self.path, "be read"):
             found = scipy.io.whosmat(self.path)
         return {name: (_kind(kind), tuple(map(int, shape))) for name, shape, kind in found}
@@ -141,6 +143,7 @@ class _Five:
         if n_bytes > max(_LARGE, _MOST_EXPANSION * os.path.getsize(self.path)):
             got = f"{n_bytes} bytes declared for {top!r}"
             raise refusal(READER, self.path, "hold the data that it declares", got, _COPY)
+        scan_mat5(READER, self.path, top)
         with _Named(self.path, f"hold {top!r}"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # sparse matrices may be of either kind
             found = scipy.io.loadmat(self.path, variable_names=[top])[top]

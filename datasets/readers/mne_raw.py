@@ -18,6 +18,7 @@ from xarray.backends import BackendEntrypoint
 
 from .contract import check_channels, has_suffix, local_file, refusal
 from .libraries import library
+from .mat5_scan import scan_mat5
 from .mixed_rates import chosen_channels, listed
 from .sampled import Samples, Stretch, distinct_labels, sampled_dataset, segment_numbers, stretch_time, told
 from .sniff import FIF, HDF5, MATLAB_5, MATLAB_7, describe, holds
@@ -155,6 +156,8 @@ def opened(path: str, changed: int) -> Any:
     words, suffix = describe(path), os.path.splitext(path)[1].lower()
     if words in (MATLAB_5, MATLAB_7, HDF5):
         _check_data_file(path)
+        if words == MATLAB_5:
+            scan_mat5(READER, path)
         read = mne.io.read_raw_eeglab
     elif words == FIF:
         read = functools.partial(mne.io.read_raw_fif, on_split_missing="raise", allow_maxshield="yes")

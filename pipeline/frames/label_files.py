@@ -11,6 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from ..files.ordinary import check_ordinary
+from .dates import in_seconds, is_dated
 from .join import seconds_between
 from .label_place import file_for
 from .labels import MAKE_FRAMES
@@ -106,7 +107,8 @@ def label_frames(frames: xr.DataArray, labels: xr.Dataset) -> xr.DataArray:
     period = frames.attrs["frame_period"] / frames.attrs["hop_samples"]
     length = frames.attrs["frame_samples"] * period
     # The time of a frame is between its first and its last sample, and the last one lasts a period.
-    begin = frames["time"].values - _shift(frames, labels) - (length - period) / 2
+    before = (length - period) / 2
+    begin = _seconds(frames, labels, before) - before
     end = begin + length
     names, codes = np.unique(labels["label"].values.astype(str), return_inverse=True)
     start, stop = labels["time"].values.astype(np.float64), labels["stop"].values.astype(np.float64)
@@ -142,9 +144,14 @@ def labels_of(pattern: Any, recording: str | os.PathLike[str], column: str | Non
     return open_labels(file_for(pattern, recording), label_column=column, recording=Path(recording).name)
 
 
-def _shift(frames: xr.DataArray, labels: xr.Dataset) -> float:
-    """Seconds from the start of the recording to that of the labels."""
-    own, other = frames["time"].attrs.get("start_time"), labels["time"].attrs.get("start_time")
+def _seconds(frames: xr.DataArray, labels: xr.Dataset, before: float) -> NDArray[np.float64]:
+    """Times of frames in the seconds of the labels; the first sample of a frame is so many seconds before its time."""
+    dated = is_dated(frames)
+    plain = in_seconds(frames) if dated else frames
+    time = plain["time"]
+    own, other = time.attrs.get("start_time"), labels["time"].attrs.get("start_time")
+    if dated and str(other).endswith("Z"):
+        own = f"{own}Z"  # NumPy's date-times have no zone
     apart = seconds_between(own, other)
     if apart is None and labels.attrs.get("dated"):
         got = f"{own} for the recording and {other} for the labels" if own else "none for the recording"
@@ -152,7 +159,10 @@ def _shift(frames: xr.DataArray, labels: xr.Dataset) -> float:
             f"label_frames: labels with dates need a recording whose start is known in the same zone; got {got}. "
             "Give the labels in seconds from its start."
         )
-    return apart or 0.0
+    # Seconds of dated frames count from the first of them, whose first sample begins the recording.
+    return np.asarray(
+        time.values - apart if apart is not None else time.values + (before if dated else 0.0), np.float64
+    )
 
 
 def _longest(

@@ -87,6 +87,17 @@ def test_starts__are_compared_where_both_are_known(own, other, shift):
     assert np.flatnonzero(labels == "x").tolist() == [3 + shift, 4 + shift]
 
 
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_frames_with_dates__are_labelled_alike(zone):
+    stamps = np.datetime64("2020-01-01T00:00:10", "ns") + np.arange(12).astype("timedelta64[s]")
+    note = {} if zone is None else {"timezone": zone}
+    dated = recorded(12).assign_coords(time=("time", stamps, note))
+    frames = mo.log_rms(dated, frame=3)
+    start = "2020-01-01T00:00:10" + ("" if zone is None else "Z")
+    for labels in (labelled([3], [6], ["x"]), labelled([0], [3], ["x"], start.replace(":10", ":13"), dated=1)):
+        assert mo.label_frames(frames, labels).label.values.tolist() == ["", "x", "", ""]
+
+
 def test_dates__need_a_recording_with_one():
     frames = mo.identity(recorded(8))
     with pytest.raises(ValueError, match="labels with dates need a recording whose start is known"):
