@@ -52,7 +52,7 @@ def in_rows(values: xr.DataArray) -> xr.DataArray:
 
     Examples
     --------
-    >>> turned = xr.DataArray([[1.0], [2.0]], dims=("feature", "frame")).transpose()
+    >>> turned = xr.DataArray(np.eye(2), dims=("feature", "frame")).transpose()
     >>> turned.values.flags.c_contiguous, in_rows(turned).values.flags.c_contiguous
     (False, True)
     """

@@ -6,10 +6,7 @@ import xarray as xr
 
 from manifold_observer.tasks.engine import diffusion
 
-from ..frames.given import takes_frames
 
-
-@takes_frames
 def generator_rates(embedding: xr.Dataset, burst_duration: float) -> xr.DataArray:
     r"""Decay rates of the hidden diffusion in 1/s, from an embedding with burst covariances.
 
