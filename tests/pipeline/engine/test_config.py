@@ -108,7 +108,7 @@ def test_run_config__reads_what_was_stored_before():
         mo.EmbedConfig(
             preset="paper", n_modes=4, epsilon_factor=0.5, method="landmarks", landmarks=500, refine=1, seed=3
         ),
-        mo.ObserverConfig(gamma=0.1, gain="kalman", rates=(0.1, 0.2)),
+        mo.ObserverConfig(gamma=0.1, gain="kalman", rates=(0.1, 0.2), initial="steady"),  # the gain of then
         smooth=True,
     )
 
