@@ -20,7 +20,8 @@ from xarray.core import indexing
 
 from manifold_observer.datasets.regular import uniform_time
 
-from .containers import check_caf, check_mp3, check_ogg, last_pages
+from .chunks import check_aiff, check_au, check_wave64
+from .containers import check_caf, check_ogg, last_pages
 from .contract import (
     CHUNK_BYTES,
     has_suffix,
@@ -29,8 +30,10 @@ from .contract import (
     recording_dataset,
     refusal,
 )
-from .sniff import CAF, SOUNDS, UNKNOWN, WAVES, describe, looks_crlf_mangled
-from .sound_in_order import forward_from
+from .decoders import Decoder, Decoders, InOrder
+from .flac import count_flac, with_total
+from .mpeg import check_mp3
+from .sniff import AIFF, AU, CAF, FLAC, SOUNDS, UNKNOWN, WAVE64, WAVES, describe, looks_crlf_mangled
 from .wave_header import check_wave
 
 _READER = "audio"
@@ -41,14 +44,18 @@ _LOGGED_SIZES = re.compile(r"(?:SSND|Data Size|riff)\s*: (\d+) \(should be (\d+)
 # Samples that float32 does not hold exactly.
 _WIDE_SUBTYPES = ("PCM_32", "DOUBLE", "ALAC_32")
 _PROBE_FRAMES = 4096
-_LONG = 2**25
+_UNKNOWN_SIZE = b"\xff\xff\xff\xff"
 # libsndfile gives the largest number for a length that it does not know.
 _MOST_FRAMES = 2**62
+# Blocks of files that are decoded in order: whoever takes them in another order decodes what lies before each.
+_IN_ORDER_BYTES = 2**26
 _COPY = "Copy or download it again"
 _CONVERT = "Convert it, for example with: ffmpeg -i FILE NEW.flac"
 _MANGLED = "Copy it again in binary mode, for every LF in it became CRLF in a text-mode transfer"
+_DECODERS = Decoders()
 
 Samples = np.ndarray[Any, np.dtype[Any]]
+Repairs = tuple[tuple[int, bytes], ...]
 
 
 @dataclass(frozen=True)
@@ -65,12 +72,12 @@ class AudioFile:
     """Frames per second, in Hz."""
     dtype: np.dtype[Any]
     """Float32, or float64 where the file holds more than 24 bits."""
-    unknown_sizes: tuple[int, ...] = ()
-    """Offsets of header fields to be read as "size unknown"."""
+    repairs: Repairs = ()
+    """Header fields to be read as something else."""
     last_seek: int | None = None
     """Last frame at which reading may begin; None for any."""
     in_order: bool = False
-    """Whether frames are only right when all before them were decoded."""
+    """Whether reading must begin with the first frame."""
 
 
 class AudioArray(BackendArray):
@@ -152,7 +159,7 @@ class AudioBackend(BackendEntrypoint):
         file = inspect_audio(local_file(_READER, filename_or_obj))
         array = AudioArray(file)
         return recording_dataset(
-            lazy_variable(array, file.dtype, array.shape),
+            lazy_variable(array, file.dtype, array.shape, n_bytes=_IN_ORDER_BYTES if file.in_order else CHUNK_BYTES),
             path=file.path,
             channels=[f"ch{number}" for number in range(1, file.channels + 1)],
             time=uniform_time(file.frames, file.sampling_rate),
@@ -185,24 +192,33 @@ def inspect_audio(path: str) -> AudioFile:
     """
     if (words := describe(path)) not in SOUNDS | {UNKNOWN}:
         raise refusal(_READER, path, "be a sound file", words, "Replace it with the recording")
-    unknown_sizes = check_wave(path) if words in WAVES.values() else ()
-    if words == CAF:
-        check_caf(path)
-    with _errors_named(path, "opened"), _open_sound(path, unknown_sizes) as sound:
+    repairs = _repairs(path, words)
+    with _errors_named(path, "opened"), _open_sound(path, repairs) as sound:
         wide = sound.subtype in _WIDE_SUBTYPES
+        in_order = _check_container(path, sound)
         file = AudioFile(
             path,
             sound.frames,
             sound.channels,
             float(sound.samplerate),
             np.dtype(np.float64 if wide else np.float32),
-            unknown_sizes,
+            repairs,
             _last_vorbis_seek(path) if sound.subtype == "VORBIS" else None,
-            sound.format == "MP3",
+            in_order,
         )
-        _check_container(path, sound)
     _check_decodes(file)
     return file
+
+
+def _repairs(path: str, words: str) -> Repairs:
+    """Check the arithmetic of a file, and say which fields of its header were never written."""
+    checks = {CAF: check_caf, AIFF: check_aiff, AU: check_au, WAVE64: check_wave64}
+    if words in checks:
+        checks[words](path)
+    if words in WAVES.values():
+        return tuple((at, _UNKNOWN_SIZE) for at in check_wave(path))
+    counted = count_flac(path) if words == FLAC else None
+    return () if counted is None else with_total(path, counted)
 
 
 def read_blocks(file: AudioFile, start: int, stop: int) -> Iterator[Samples]:
@@ -232,58 +248,60 @@ def read_blocks(file: AudioFile, start: int, stop: int) -> Iterator[Samples]:
     if start >= stop:
         return
     longest = max(1, CHUNK_BYTES // (file.dtype.itemsize * file.channels))
-    where = f"read in frames {start} to {stop - 1}"
-    with _errors_named(file.path, where), _before(file, start) as sound:
-        position = sound.tell()
+    with _errors_named(file.path, f"read in frames {start} to {stop - 1}"), _placed(file, start) as decoder:
+        position = decoder.position
         while position < stop:
-            # Frames before `start` are read only to be dropped: see _before.
+            # Frames before `start` are read only to be dropped: see _last_vorbis_seek.
             target = min(position + longest, start if position < start else stop)
-            block = sound.read(target - position, dtype=file.dtype.name, always_2d=True)
+            block = decoder.sound.read(target - position, dtype=file.dtype.name, always_2d=True)
             if len(block) < target - position:
                 raise _ended_early(file, position + len(block))
             if position >= start:
                 yield block
             position = target
+        if file.in_order:
+            _DECODERS.give(file.path, Decoder(decoder.sound, position))
 
 
 @contextmanager
-def _before(file: AudioFile, start: int) -> Iterator[soundfile.SoundFile]:
-    """Open a file at a frame, or so far before it that the samples from there on are right."""
+def _placed(file: AudioFile, start: int) -> Iterator[Decoder]:
+    """The file, open at a frame, or before it where reading cannot begin there."""
     if file.in_order:
-        with forward_from(file.path, start) as sound:
-            yield sound
+        # Not closed: it is kept for who reads on, and closes where it is not.
+        yield _DECODERS.take(file.path, start) or Decoder(InOrder(file.path), 0)
         return
-    with _open_sound(file.path, file.unknown_sizes) as sound:
-        sound.seek(start if file.last_seek is None else min(start, file.last_seek))
-        yield sound
+    with _open_sound(file.path, file.repairs) as sound:
+        position = start if file.last_seek is None else min(start, file.last_seek)
+        sound.seek(position)
+        yield Decoder(sound, position)
 
 
-class _SizesUnknown(io.FileIO):
-    """A file in which some header fields read as 0xFFFFFFFF, as in a stream of unknown length."""
+class _Repaired(io.FileIO):
+    """A file of which some bytes are read as others."""
 
-    def __init__(self, path: str, fields: tuple[int, ...]) -> None:
+    def __init__(self, path: str, repairs: Repairs) -> None:
         super().__init__(path)
-        self._fields = fields
+        self._repairs = repairs
 
     def readinto(self, buffer: Any) -> int:
         """Read, then write over the fields that fall into what was read."""
         start = self.tell()
         count = super().readinto(buffer) or 0
         view = memoryview(buffer).cast("B")
-        for at in (at for field in self._fields for at in range(field, field + 4)):
+        for at, byte in ((at + k, byte) for at, field in self._repairs for k, byte in enumerate(field)):
             if start <= at < start + count:
-                view[at - start] = 0xFF
+                view[at - start] = byte
         return count
 
 
 @contextmanager
-def _open_sound(path: str, unknown_sizes: tuple[int, ...]) -> Iterator[soundfile.SoundFile]:
-    """Open a file by libsndfile, through the repair of its sizes where there is one."""
-    if not unknown_sizes:
+def _open_sound(path: str, repairs: Repairs) -> Iterator[soundfile.SoundFile]:
+    """Open a file by libsndfile, through the repair of its header where there is one."""
+    if not repairs:
         with soundfile.SoundFile(path) as sound:
             yield sound
         return
-    with _SizesUnknown(path, unknown_sizes) as repaired, soundfile.SoundFile(repaired) as sound:
+    with _Repaired(path, repairs) as repaired, soundfile.SoundFile(repaired) as sound:
         yield sound
 
 
@@ -314,8 +332,8 @@ def _ended_early(file: AudioFile, found: int) -> ValueError:
     )
 
 
-def _check_container(path: str, sound: soundfile.SoundFile) -> None:
-    """Refuse no samples, no seeking, and what libsndfile's log and Ogg's last page tell of a cut."""
+def _check_container(path: str, sound: soundfile.SoundFile) -> bool:
+    """Refuse no samples, no seeking, and what libsndfile's log and Ogg's pages tell of a cut; say if order matters."""
     if sound.frames == 0:
         raise refusal(_READER, path, "hold samples", f"0 frames of {sound.format_info}", _COPY)
     if sound.frames > _MOST_FRAMES:
@@ -328,14 +346,12 @@ def _check_container(path: str, sound: soundfile.SoundFile) -> None:
             raise refusal(_READER, path, f"hold the {claimed} bytes its header claims", got, _COPY)
     if sound.format == "OGG":
         check_ogg(path)
-    if sound.format == "MP3":
-        check_mp3(path, sound.frames)
+    return check_mp3(path, sound.frames) if sound.format == "MP3" else False
 
 
 def _check_decodes(file: AudioFile) -> None:
-    """Read the first frames and the last one: a cut FLAC claims all its frames until it is read."""
-    # To reach the last frame of a long MP3 is to decode it all.
-    for start in (0,) if file.in_order and file.frames > _LONG else (0, file.frames - 1):
+    """Read the first frames and the last one, unless all would have to be read for it."""
+    for start in (0,) if file.in_order else (0, file.frames - 1):
         for _ in read_blocks(file, start, min(start + _PROBE_FRAMES, file.frames)):
             pass
 

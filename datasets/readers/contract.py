@@ -182,7 +182,9 @@ def check_sampling_rate(reader: str, sampling_rate: float | None) -> None:
         )
 
 
-def lazy_variable(array: BackendArray, dtype: np.dtype[Any], shape: tuple[int, int]) -> xr.Variable:
+def lazy_variable(
+    array: BackendArray, dtype: np.dtype[Any], shape: tuple[int, int], *, n_bytes: int = CHUNK_BYTES
+) -> xr.Variable:
     """Wrap the array of a reader as a variable that is read when asked, in blocks of about 8 MB.
 
     Parameters
@@ -193,6 +195,8 @@ def lazy_variable(array: BackendArray, dtype: np.dtype[Any], shape: tuple[int, i
         Its dtype.
     shape
         Its shape, (samples, channels).
+    n_bytes
+        Bytes of a block, about.
 
     Returns
     -------
@@ -205,7 +209,7 @@ def lazy_variable(array: BackendArray, dtype: np.dtype[Any], shape: tuple[int, i
     >>> lazy_variable(array, array.dtype, array.shape).encoding
     {'preferred_chunks': {'time': 250000, 'channel': 4}}
     """
-    rows = max(1, CHUNK_BYTES // (dtype.itemsize * shape[1]))
+    rows = max(1, n_bytes // (dtype.itemsize * shape[1]))
     chunks = {"time": min(rows, shape[0]), "channel": shape[1]}
     return xr.Variable(("time", "channel"), indexing.LazilyIndexedArray(array), encoding={"preferred_chunks": chunks})
 

@@ -16,6 +16,10 @@ TEXT = "text"
 NPY = "a NumPy .npy array"
 HDF5 = "HDF5 (NetCDF 4)"
 ZARR = "a Zarr store"
+WAVE64 = "a Sony Wave64 file"
+FLAC = "FLAC"
+AIFF = "an AIFF file"
+AU = "a Sun/NeXT .au file"
 CAF = "a Core Audio file"
 EDF = "an EDF recording"
 BDF = "a BDF recording"
@@ -37,11 +41,11 @@ WAVES = {
 
 _SOUND_SIGNATURES: tuple[Signature, ...] = (
     *((words, ((0, magic), (8, b"WAVE"))) for magic, words in WAVES.items()),
-    ("a Sony Wave64 file", ((0, b"riff\x2e\x91\xcf\x11"),)),
-    ("FLAC", ((0, b"fLaC"),)),
+    (WAVE64, ((0, b"riff\x2e\x91\xcf\x11"),)),
+    (FLAC, ((0, b"fLaC"),)),
     ("Ogg", ((0, b"OggS"),)),
-    ("an AIFF file", ((0, b"FORM"), (8, b"AIF"))),
-    ("a Sun/NeXT .au file", ((0, b".snd"),)),
+    (AIFF, ((0, b"FORM"), (8, b"AIF"))),
+    (AU, ((0, b".snd"),)),
     (CAF, ((0, b"caff"),)),
     ("MP3", ((0, b"ID3"),)),
     *(("MP3", ((0, bytes((0xFF, layer))),)) for layer in (0xFB, 0xFA, 0xF3, 0xF2, 0xE3, 0xE2)),

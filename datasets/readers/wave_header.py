@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from .chunks import ends_in_chunks, is_chunk_name, zero_from
 from .contract import refusal
 
 _READER = "audio"
@@ -52,7 +53,8 @@ def check_wave(path: str) -> tuple[int, ...]:
 
     Notes
     -----
-    Reads the header alone, unless bytes follow the samples.
+    Reads the header alone, unless bytes follow the samples: those must be chunks up to the end of the file, for
+    samples of which four bytes happen to be letters would else be left out.
 
     Examples
     --------
@@ -70,7 +72,8 @@ def check_wave(path: str) -> tuple[int, ...]:
         return ()
     if header.data_size > held:
         raise _cut_short(path, header, held)
-    if header.data_size == 0 and held > 0 and not _is_chunk_name(_bytes_at(path, header.data_start)):
+    nothing = header.data_size == 0 and held > 0
+    if nothing and (zero_from(path, header.data_start) or not _holds_chunks(path, header.data_start)):
         return _zero_sizes(path, header, held)
     _check_rest(path, header)
     return ()
@@ -127,7 +130,7 @@ def _chunks(path: str, file: BinaryIO, order: str) -> Iterator[tuple[bytes, int,
         file.seek(position)
         name = file.read(4)
         (size,) = _unpack(file, order, "I")
-        if not _is_chunk_name(name):
+        if not is_chunk_name(name):
             raise refusal(
                 _READER,
                 path,
@@ -148,18 +151,6 @@ def _unpack(file: BinaryIO, order: str, fields: str) -> tuple[int, ...]:
 def _frame_bytes(code: int, channels: int, _rate: int, _bytes: int, _block: int, bits: int) -> int:
     """Count the bytes of a frame from channels and bits, for the header's own count is at times wrong."""
     return channels * -(-bits // 8) if code in _LINEAR_FORMATS else 0
-
-
-def _is_chunk_name(name: bytes) -> bool:
-    """Tell whether four bytes can name a chunk: printable ASCII."""
-    return len(name) == 4 and all(32 <= letter < 127 for letter in name)
-
-
-def _bytes_at(path: str, position: int) -> bytes:
-    """Read four bytes."""
-    with open(path, "rb") as file:
-        file.seek(position)
-        return file.read(4)
 
 
 def _amount(header: WaveHeader, n_bytes: int) -> str:
@@ -209,10 +200,7 @@ def _check_rest(path: str, header: WaveHeader) -> None:
             f"{os.path.getsize(path)} (every LF became CRLF in a text-mode transfer)",
             "Copy it again in binary mode",
         )
-    names = (_bytes_at(path, end + end % 2), _bytes_at(path, end))
-    if any(_is_chunk_name(name) or name[:3] in (b"ID3", b"TAG") for name in names):
-        return
-    if _is_zero_from(path, end):
+    if _holds_chunks(path, end):
         return
     raise refusal(
         _READER,
@@ -223,11 +211,11 @@ def _check_rest(path: str, header: WaveHeader) -> None:
     )
 
 
-def _is_zero_from(path: str, position: int) -> bool:
-    """Tell whether nothing but zero bytes follows, as where a recorder reserved room."""
+def _holds_chunks(path: str, end: int) -> bool:
+    """Tell whether chunks follow the samples up to the end of the file; some writers leave their padding out."""
     with open(path, "rb") as file:
-        file.seek(position)
-        return not any(block.strip(b"\0") for block in iter(lambda: file.read(_BLOCK_BYTES), b""))
+        order = ">" if file.read(4) == b"RIFX" else "<"
+    return any(ends_in_chunks(path, start, struct.Struct(order + "4sI")) for start in {end + end % 2, end})
 
 
 def _is_crlf_mangled(path: str, surplus: int) -> bool:

@@ -17,9 +17,10 @@ from manifold_observer.tasks.engine.moments import Moments
 
 from ..engine.blocks import Table, check_moments, table
 from ..engine.checkpoint import Checkpoint, check_checkpoint
-from ..engine.condition import choose_conditioning, warn_cut
+from ..engine.condition import choose_conditioning, is_scaled, warn_cut
 from ..engine.config import EmbedConfig, Engine, Geometry
 from ..engine.decide import Measured, decide, measure
+from ..engine.diagnosis import check_values
 from ..engine.eigensolve import modes_to_keep, warn_frozen
 from ..engine.exact import find_modes
 from ..engine.problem import Found, Problem
@@ -186,6 +187,8 @@ def _embed(
     rows = table(frames, covariance, config)
     rows, why = choose_conditioning(rows, config.condition, progress)
     rows, total = check_moments(rows, progress, digested=checkpoint is not None)
+    if not is_scaled(rows):
+        check_values(rows, total)
     kept = Checkpoint(checkpoint, {} if checkpoint is None else _problem(rows, total, config))
     measured = measure(rows, total, config, progress)
     if measured.shrunk is not None:

@@ -14,10 +14,11 @@ from manifold_observer.tasks.engine.distance import Distance
 from manifold_observer.tasks.engine.panel import DIAGONAL_FRAMES
 
 from ..engine.blocks import Part, Table, check_moments, degenerate, part_of, slab_of, table
-from ..engine.condition import choose_conditioning
+from ..engine.condition import choose_conditioning, is_scaled
 from ..engine.config import EmbedConfig, Engine, Geometry
-from ..engine.cuts import landmark_spans, panels
+from ..engine.cuts import landmark_spans, panels, sample_spans
 from ..engine.decide import Decision, decide, measure, shape_of
+from ..engine.diagnosis import check_values
 from ..engine.memory import EXACT_FRAMES, LOCAL_BYTES, Shape, tile_bytes
 from ..frames.given import takes_frames
 from ..frames.runs import require_features, task_memory
@@ -28,6 +29,8 @@ from ..graph.limits import Memory, gib
 
 # Frames that are looked at.
 _SAMPLE_FRAMES = 4096
+# Frames elsewhere that are looked at, in runs: a fault in one of them is named before hours are spent.
+_SPREAD_FRAMES, _SPREAD_RUN = 8192, 512
 # Seconds that one task costs beside its work, and that one round trip costs.
 _TASK_SECONDS, _TRIP_SECONDS = 0.006, 0.03
 # A pass ends with its slowest worker.
@@ -107,7 +110,7 @@ def plan(frames: xr.DataArray, **options: Any) -> Plan:
     """Plan what :func:`embed` will do with the same options, and what it will cost; it times a few tiles.
 
     The first 4,096 frames are read, and a tile of them is timed on every worker at once, which takes
-    about a second or two.
+    about a second or two. They are checked as :func:`embed` checks all, and so are 8,192 others.
 
     Parameters
     ----------
@@ -140,6 +143,7 @@ def plan(frames: xr.DataArray, **options: Any) -> Plan:
     require_features(frames)
     before = task_memory(frames)
     with one_blas_thread():
+        check_moments(rows, silent, spans=sample_spans(rows.n_frames, _SPREAD_RUN, _spread(rows)))
         found = _plan(_sampled(rows, config.window), rows.n_frames, config)
     return found if before is None else _with_features(found, before)
 
@@ -152,6 +156,11 @@ def _with_features(found: Plan, before: Memory) -> Plan:
         peak_worker_bytes=max(found.peak_worker_bytes, before.worker),
         peak_caller_bytes=max(found.peak_caller_bytes, before.caller),
     )
+
+
+def _spread(rows: Table) -> int:
+    """Frames that are looked at, of all: those that are here cost nothing to read."""
+    return rows.n_frames if isinstance(rows.data, np.ndarray) else _SPREAD_FRAMES
 
 
 def _sampled(rows: Table, window: int) -> Table:
@@ -168,6 +177,8 @@ def _sampled(rows: Table, window: int) -> Table:
 def _plan(rows: Table, n_frames: int, config: EmbedConfig) -> Plan:
     """Plan from a sample of the frames."""
     rows, total = check_moments(choose_conditioning(rows, config.condition, silent).rows, silent)
+    if not is_scaled(rows):
+        check_values(rows, total)
     decision = decide(rows, measure(rows, total, config), config, n_frames=n_frames)
     shape = shape_of(n_frames, decision.distance, config)
     tasks = _tasks(shape, decision)

@@ -17,6 +17,7 @@ from manifold_observer.tasks.engine.covariance import DegenerateCovarianceError,
 from manifold_observer.tasks.engine.distance import Distance
 from manifold_observer.tasks.engine.protocols import Block
 from manifold_observer.tasks.engine.slab import Metric, Slab
+from manifold_observer.tasks.engine.values import TooLargeError
 
 from ..frames.labels import MAKE_FRAMES, channels_of, check_number, in_order, segment_of
 from ..frames.segments import check_windows
@@ -25,6 +26,7 @@ from ..graph.slabs import ROWS_BYTES, Reading, rows_of
 from ..graph.spans import Span, blocks
 from .config import EmbedConfig
 from .cuts import Reach, reach
+from .diagnosis import check_spread, too_large
 
 # Frames up to the first size are brought here and sent along with the tasks; up to the second they are
 # kept on the workers, so that a lazy feature graph runs once; beyond it they are read anew.
@@ -105,9 +107,14 @@ def _fitting(covariance: xr.DataArray, frames: xr.DataArray) -> xr.DataArray:
 
 
 def check_moments(
-    table: Table, progress: Progress, *, digested: bool = False, looked: bool = False
+    table: Table,
+    progress: Progress,
+    *,
+    digested: bool = False,
+    looked: bool = False,
+    spans: list[Span] | None = None,
 ) -> tuple[Table, moments.Moments]:
-    """Mean and variance of the features, in one pass over the frames; it computes.
+    """Mean and variance of the features, in one pass over the frames, or over some spans of them; it computes.
 
     Small frames are kept in memory from here on, so that their graph runs once. A digest of the frames, where it is
     asked for, is the same for any chunks: its spans depend on the number of features alone. With ``looked``, the
@@ -116,18 +123,15 @@ def check_moments(
     Raises
     ------
     ValueError
-        A frame holds NaN or infinity, or all frames are equal.
+        A frame holds NaN, infinity or numbers whose squares are infinite, or all frames are equal.
     """
-    table = _nearer(table)
-    spans = blocks(table.n_frames, max(1, ROWS_BYTES // (8 * table.n_features)))
-    parts = [task(_moments, rows_of(table.data, span), span[0], digested, looked, table.conditioning) for span in spans]
+    table = _nearer(table) if spans is None else table
+    spans = spans or blocks(table.n_frames, max(1, ROWS_BYTES // (8 * table.n_features)))
+    asked = (digested, looked, table.conditioning, table.names)
+    parts = [task(_moments, rows_of(table.data, span), span[0], *asked) for span in spans]
     total = moments.combine(compute(parts, "frames", progress))
     # Equal frames leave what rounding their mean left.
-    if not (total.squares > _EQUAL * total.n * np.square(total.mean)).any():
-        raise ValueError(
-            f"embed: all {table.n_frames} frames are equal, so that there is nothing to embed. "
-            "Check the recording (a dead channel?) and the features."
-        )
+    check_spread(table, total, _EQUAL)
     return table, total
 
 
@@ -182,7 +186,12 @@ def part_of(table: Table, span: Span, window: int, chosen: Integers | None = Non
 
 
 def _moments(
-    frames: Floats, first: int, digested: bool, looked: bool, conditioning: Conditioning | None
+    frames: Floats,
+    first: int,
+    digested: bool,
+    looked: bool,
+    conditioning: Conditioning | None,
+    names: NDArray[Any] | None,
 ) -> moments.Moments:
     """One task of :func:`check_moments`."""
     try:
@@ -192,6 +201,8 @@ def _moments(
             f"embed: features must not be negative for their square root; got {error.least:g} between frames {first} "
             f"and {first + len(frames) - 1}. Give condition='standard' or condition='none'."
         ) from None
+    except TooLargeError as error:
+        raise too_large(names, error.feature, error.value, first + error.index) from None
     except moments.NotFiniteError as error:
         raise ValueError(
             f"embed: frames must be finite; frame {first + error.index} is the first of {error.count} between "

@@ -16,6 +16,7 @@ from ..graph.slabs import rows_of
 from ..graph.warn import warn
 from .blocks import Table, check_moments
 from .cuts import sample_spans
+from .diagnosis import check_values
 
 # Frames whose values give the floor of a logarithm, in runs, and the share of the positive ones that lies below it.
 _FLOOR_FRAMES, _FLOOR_RUN, _FLOOR_SHARE = 16_384, 256, 0.01
@@ -59,6 +60,17 @@ def choose_conditioning(rows: Table, condition: str, progress: Progress) -> Choi
     return _by_kind(rows, rows.kind if condition == "auto" else "sensors", progress)
 
 
+def is_scaled(rows: Table) -> bool:
+    """Whether frames are divided by what a pass over them gave, in which their values were looked at already.
+
+    Parameters
+    ----------
+    rows
+        As :func:`choose_conditioning` gave them.
+    """
+    return rows.conditioning is not None and rows.conditioning.transform == "none"
+
+
 def _by_kind(rows: Table, kind: str, progress: Progress) -> Choice:
     """By the kind of features, and by their values where it says nothing."""
     if kind in _ROOTED:
@@ -66,6 +78,7 @@ def _by_kind(rows: Table, kind: str, progress: Progress) -> Choice:
     if kind == "log_rms":
         return Choice(rows, "features are taken as they are: they are logarithms already")
     rows, total = check_moments(rows, progress, looked=kind != "sensors")
+    check_values(rows, total)
     variance = total.squares / total.n
     if total.look is not None and tasks.are_counts(total.look, total.mean, variance):
         return _elementwise(rows, "root", 0.0, "square root: counts vary more where they are larger")

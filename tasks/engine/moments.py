@@ -10,6 +10,7 @@ import numpy as np
 
 from manifold_observer.tasks.arrays import Floats, digest
 from manifold_observer.tasks.engine.conditioning import Conditioning, Look, both_looks, conditioned, look
+from manifold_observer.tasks.engine.values import Values, together, values
 
 # Widest features of which the scatter is kept.
 _MAX_SCATTER = 256
@@ -25,7 +26,7 @@ class NotFiniteError(ValueError):
 
 
 class Moments(NamedTuple):
-    """Number of frames n, mean (p,), sum of squared deviations from it (p,), their scatter (p, p), digest and look.
+    """Number of frames n, mean (p,), sum of squared deviations from it (p,), scatter (p, p), digest, look, values.
 
     The scatter is kept for up to 256 features only; the digest of the frames, and what their values look like, where
     they were asked for.
@@ -37,6 +38,7 @@ class Moments(NamedTuple):
     scatter: Floats | None = None
     digest: bytes | None = None
     look: Look | None = None
+    values: Values | None = None
 
 
 class Axes(NamedTuple):
@@ -90,6 +92,8 @@ def moments(frames: Floats, digested: bool = False, looked: bool = False) -> Mom
     ------
     NotFiniteError
         A frame holds NaN or infinity.
+    TooLargeError
+        A frame holds a number whose square is infinite.
 
     Examples
     --------
@@ -99,12 +103,13 @@ def moments(frames: Floats, digested: bool = False, looked: bool = False) -> Mom
     finite = np.isfinite(frames).all(axis=1)
     if not finite.all():
         raise NotFiniteError(int(np.argmin(finite)), int(np.count_nonzero(~finite)))
+    seen = values(frames)
     mean = frames.mean(axis=0)
     centred = frames - mean
     scatter = centred.T @ centred if frames.shape[1] <= _MAX_SCATTER else None
     squares = np.square(centred).sum(axis=0)
     own = digest(frames) if digested else None
-    return Moments(len(frames), mean, squares, scatter, own, look(frames) if looked else None)
+    return Moments(len(frames), mean, squares, scatter, own, look(frames) if looked else None, seen)
 
 
 def combine(parts: Iterable[Moments]) -> Moments:
@@ -134,7 +139,8 @@ def _pair(a: Moments, b: Moments) -> Moments:
     )
     both = None if a.digest is None or b.digest is None else hashlib.sha256(a.digest + b.digest).digest()
     seen = None if a.look is None or b.look is None else both_looks(a.look, b.look)
-    return Moments(count, mean, a.squares + b.squares + weight * np.square(shift), scatter, both, seen)
+    shown = None if a.values is None or b.values is None else together(a.values, b.values)
+    return Moments(count, mean, a.squares + b.squares + weight * np.square(shift), scatter, both, seen, shown)
 
 
 def leading_axes(covariance: Floats, most: int) -> tuple[Floats, Floats]:

@@ -8,7 +8,7 @@ import pytest
 import soundfile
 
 import manifold_observer.pipeline as mo
-from manifold_observer.datasets.readers import sound_in_order
+from manifold_observer.datasets.readers import audio, decoders
 from manifold_observer.datasets.readers.audio import inspect_audio, read_blocks
 
 RATE = 22_050
@@ -37,8 +37,8 @@ def test_slices__are_those_of_the_whole(tmp_path, mode):
 def test_slabs_in_order__cost_one_pass(tmp_path, monkeypatch):
     path, whole = written(tmp_path, "VARIABLE")
     file, opened = inspect_audio(str(path)), []
-    plain = sound_in_order.Forward
-    monkeypatch.setattr(sound_in_order, "Forward", lambda name: opened.append(name) or plain(name))
+    plain = decoders.InOrder
+    monkeypatch.setattr(audio, "InOrder", lambda name: opened.append(name) or plain(name))
     bounds = [*range(0, len(whole), 40_000), len(whole)]
     parts = [np.concatenate([*read_blocks(file, a, b)]) for a, b in itertools.pairwise(bounds)]
     np.testing.assert_allclose(np.concatenate(parts), whole, atol=1e-6)
@@ -55,4 +55,3 @@ def test_threads_and_changed_files__do_not_mix(tmp_path):
         np.testing.assert_allclose(part, whole[start : start + 500], atol=1e-6)
     path, other = written(tmp_path, "VARIABLE", seconds=7)
     np.testing.assert_allclose(mo.open_recording(path)[5000:9000].values, other[5000:9000], atol=1e-6)
-    assert len(sound_in_order._KEPT) <= 4
