@@ -23,7 +23,7 @@ from ..frames.segments import restarts
 from ..frames.variables import annotate
 from ..graph.compute import task
 from ..graph.slabs import chunks_of
-from .carries import SINCE, ages_of, carry_attrs, joined, seam
+from .carries import SINCE, ages_of, carry_attrs, joined, seam, table_rows
 from .config import ObserverConfig
 from .coordinates import observe_coordinates, reads_coordinates
 from .filters import Chosen, choose_filter
@@ -392,20 +392,3 @@ def label(
     return result.assign_attrs(
         {**config.attrs(), "rates": [float(rate) for rate in chosen.decay], "contraction_factor": chosen.contraction}
     )
-
-
-def table_rows(rows: NDArray[np.int64], table: Floats, like: da.Array) -> da.Array:
-    """A row of a small table for every frame, lazily.
-
-    Examples
-    --------
-    >>> table_rows(np.array([1, 0, 1]), np.array([[2.0], [3.0]]), da.zeros((3, 1))).compute().ravel()
-    array([3., 2., 3.])
-    """
-    numbers = da.from_array(rows, chunks=(like.chunks[0],))
-    return numbers.map_blocks(_take, table, new_axis=1, chunks=like.chunks, dtype=np.float64, meta=np.empty((0, 0)))
-
-
-def _take(rows: NDArray[np.int64], table: Floats) -> Floats:
-    """Rows of a table."""
-    return table[rows]

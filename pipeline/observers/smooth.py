@@ -17,11 +17,11 @@ from ..frames.labels import segment_of
 from ..frames.segments import restarts, segment_spans
 from ..frames.variables import annotate
 from ..graph.compute import task
-from .carries import ages_of, joined
+from .carries import ages_of, joined, table_rows
 from .config import ObserverConfig
 from .coordinates import reads_coordinates, smooth_coordinates
 from .filters import Chosen, choose_filter
-from .observe import Scanned, checked, label, scan_chunks, scan_varying, starts_before, table_rows
+from .observe import Scanned, checked, label, scan_chunks, scan_varying, starts_before
 
 Floats = NDArray[np.float64]
 
