@@ -122,3 +122,20 @@ def joined(parts: Sequence[Delayed], lengths: Sequence[int], n_columns: int) -> 
             for part, length in zip(parts, lengths, strict=True)
         ]
     )
+
+
+def table_rows(rows: NDArray[np.int64], table: NDArray[np.float64], like: da.Array) -> da.Array:
+    """A row of a small table for every frame, lazily.
+
+    Examples
+    --------
+    >>> table_rows(np.array([1, 0, 1]), np.array([[2.0], [3.0]]), da.zeros((3, 1))).compute().ravel()
+    array([3., 2., 3.])
+    """
+    numbers = da.from_array(rows, chunks=(like.chunks[0],))
+    return numbers.map_blocks(_take, table, new_axis=1, chunks=like.chunks, dtype=np.float64, meta=np.empty((0, 0)))
+
+
+def _take(rows: NDArray[np.int64], table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rows of a table."""
+    return table[rows]

@@ -16,6 +16,7 @@ from ..embedding.read import known_coordinates, read
 from ..frames.labels import segment_of
 from ..frames.variables import annotate
 from .bank import ends_of, in_deviations, mixture_of, starts_of
+from .carries import table_rows
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
@@ -89,15 +90,9 @@ def state_deviations(
     table = np.concatenate([known, known * factor, np.full((1, known.shape[1]), np.inf)])
     new, far = doubted
     rows = np.where(far, len(table) - 1, rows + np.where(new, len(known), 0))
-    numbers = da.from_array(rows, chunks=(like.chunks[0],))
-    values = numbers.map_blocks(_take, table, new_axis=1, chunks=like.chunks, dtype=np.float64, meta=np.empty((0, 0)))
+    values = table_rows(rows, table, like)
     told = bool(np.isfinite(known).any())
     return xr.Variable(("frame", "mode"), values, {} if told else {"comment": _UNTOLD})
-
-
-def _take(rows: Integers, table: Floats) -> Floats:
-    """Rows of a table."""
-    return table[rows]
 
 
 def _sample(embedding: xr.Dataset, most: int) -> Integers:

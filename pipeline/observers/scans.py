@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import dask
-import dask.array as da
 import numpy as np
 import xarray as xr
 from dask.delayed import Delayed
@@ -141,20 +140,3 @@ def _scan_block(
 ) -> tuple[Floats, Floats]:
     """One chunk."""
     return observer.scan(drives, anew, before, carry, transition)
-
-
-def table_rows(rows: NDArray[np.int64], table: Floats, like: da.Array) -> da.Array:
-    """A row of a small table for every frame, lazily.
-
-    Examples
-    --------
-    >>> table_rows(np.array([1, 0, 1]), np.array([[2.0], [3.0]]), da.zeros((3, 1))).compute().ravel()
-    array([3., 2., 3.])
-    """
-    numbers = da.from_array(rows, chunks=(like.chunks[0],))
-    return numbers.map_blocks(_take, table, new_axis=1, chunks=like.chunks, dtype=np.float64, meta=np.empty((0, 0)))
-
-
-def _take(rows: NDArray[np.int64], table: Floats) -> Floats:
-    """Rows of a table."""
-    return table[rows]

@@ -19,12 +19,12 @@ from ..frames.segments import restarts
 from ..frames.variables import annotate
 from ..graph.compute import task
 from ..graph.spans import segment_spans
-from .carries import ages_of, joined
+from .carries import ages_of, joined, table_rows
 from .config import ObserverConfig
 from .coordinates import reads_coordinates, smooth_coordinates
 from .filters import Chosen, choose_filter
 from .observe import checked, label, starts_before
-from .scans import Scanned, scan_chunks, scan_varying, table_rows
+from .scans import Scanned, scan_chunks, scan_varying
 
 Floats = NDArray[np.float64]
 
