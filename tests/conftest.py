@@ -22,6 +22,20 @@ settings.register_profile("ci", max_examples=300, print_blob=True, **no_clock)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
+@pytest.fixture(autouse=True)
+def _scheduler_as_it_was():
+    """Take back the scheduler that a test leaves behind, as one does whose cluster dies under it."""
+    before = _scheduler()
+    yield
+    if _scheduler() != before:
+        sys.modules["dask.config"].set(scheduler=before)
+
+
+def _scheduler():
+    """Which scheduler Dask is told to use; nothing where it has not been imported."""
+    return sys.modules["dask.config"].get("scheduler", None) if "dask.config" in sys.modules else None
+
+
 @pytest.fixture
 def workers_here():
     """Start workers that are threads of this process, messages go over TCP, as between machines."""

@@ -207,6 +207,7 @@ def test_read_embedding__a_flipped_bit_is_named(copied):
     flipped(copied / "a.zarr/embedding/coordinate/c/0/0")
     with pytest.raises(ValueError, match=r"store: .*embedding/coordinate must be as it was written"):
         read_embedding(copied / "a.zarr").load()
+    flipped(copied / "a.zarr/embedding/coordinate/c/0/0")  # and back
     flipped(copied / "a.zarr/embedding/lift/c/0/0")
     with pytest.raises(ValueError, match=r"store: .*embedding/lift must be as it was written"):
         learnt_from(copied / "a.zarr")
