@@ -26,6 +26,8 @@ from ..frames.segments import short_segments
 from ..graph.compute import compute, one_blas_thread, silent, task
 from ..graph.deprecated import moved_into
 from ..graph.limits import Memory, gib
+from ..graph.slabs import ROWS_BYTES
+from ..graph.spans import Span, blocks
 
 # Frames that are looked at.
 _SAMPLE_FRAMES = 4096
@@ -143,7 +145,7 @@ def plan(frames: xr.DataArray, **options: Any) -> Plan:
     require_features(frames)
     before = task_memory(frames)
     with one_blas_thread():
-        check_moments(rows, silent, spans=sample_spans(rows.n_frames, _SPREAD_RUN, _spread(rows)))
+        check_moments(rows, silent, spans=_looked_at(rows))
         found = _plan(_sampled(rows, config.window), rows.n_frames, config)
     return found if before is None else _with_features(found, before)
 
@@ -158,9 +160,11 @@ def _with_features(found: Plan, before: Memory) -> Plan:
     )
 
 
-def _spread(rows: Table) -> int:
-    """Frames that are looked at, of all: those that are here cost nothing to read."""
-    return rows.n_frames if isinstance(rows.data, np.ndarray) else _SPREAD_FRAMES
+def _looked_at(rows: Table) -> list[Span]:
+    """Frames that are checked: all where they are few or here, in the blocks in which :func:`embed` checks them."""
+    if isinstance(rows.data, np.ndarray) or rows.n_frames <= _SPREAD_FRAMES:
+        return blocks(rows.n_frames, max(1, ROWS_BYTES // (8 * rows.n_features)))
+    return sample_spans(rows.n_frames, _SPREAD_RUN, _SPREAD_FRAMES)
 
 
 def _sampled(rows: Table, window: int) -> Table:

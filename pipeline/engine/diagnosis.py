@@ -32,6 +32,8 @@ _FILLS = (999.0, 9999.0, 99999.0, 999999.0, 1e19, 1e20, 9.96921e36, 9.9692099683
 _NO_MEASUREMENT = 1e19
 # Shares of frames that are still outliers, or fill values; at least so many frames are.
 _FEW, _FEW_FILLS, _ANY = 0.01, 0.25, 3
+# Of levels over the median: those of fill values at least, and those that no converter has; and levels of no signal.
+_FILL_LEVEL, _OUTLYING_LEVEL, _NO_LEVEL = 5.0, 1e6, 1e16
 # Least number of steps of its dtype in which a feature varies.
 _STEPS = 64
 _SMALLEST = 1e-150
@@ -107,7 +109,7 @@ def check_values(rows: Table, total: Moments) -> None:
     """
     if total.values is None:
         return
-    _check_far(rows, total.values)
+    (_check_levels if rows.kind == "log_rms" and rows.conditioning is None else _check_far)(rows, total.values)
     _check_steps(rows, total.values)
     if alternate(total.values):
         raise ValueError(
@@ -152,6 +154,31 @@ def _check_far(rows: Table, seen: Values) -> None:
         return  # the metric is not that of the frames, and kernels tell of frames that nothing reaches
     kind = "a fill value" if is_fill else "an outlier"
     warn(f"embed: {told}, looks like {kind}, and may own a coordinate. {remedy}")
+
+
+def _check_levels(rows: Table, seen: Values) -> None:
+    """Levels in logarithms that no instrument has beside the others, or that are those of fill values."""
+    # A channel that is mostly silent has its least level for a median, beside which all sound is loud.
+    quiet = np.median([block[0] for block in seen.quartiles], axis=0) <= seen.least
+    above = np.where(quiet, 0.0, seen.greatest - seen.centre)
+    k = int(np.argmax(above))
+    level = float(np.exp(min(seen.greatest[k], 300.0)))
+    is_fill = any(abs(level - fill) <= 1e-5 * fill for fill in _FILLS) and above[k] > np.log(_FILL_LEVEL)
+    if not is_fill and above[k] <= np.log(_OUTLYING_LEVEL):
+        return
+    found = _locate(rows, k, seen.centre[k], above[k] - np.log(_FILL_LEVEL) / 2)
+    if found.number > max(_ANY, (_FEW_FILLS if is_fill else _FEW) * rows.n_frames):
+        return
+    told = (
+        f"a level of {level:.7g} in feature {_name(rows.names, k)} of frame {found.frame} ({found.number} such "
+        f"frame{'s' if found.number > 1 else ''}), {np.exp(min(above[k], 300.0)):.2g} times the median"
+    )
+    remedy = (
+        "Open the recording with missing= what stands for nothing, and gaps='nan', so that such samples are left out."
+    )
+    if level > _NO_LEVEL:
+        raise ValueError(f"embed: features must be free of fill values; got {told}. {remedy}")
+    warn(f"embed: {told}, looks like {'a fill value' if is_fill else 'an outlier'}, and may own a coordinate. {remedy}")
 
 
 def _check_steps(rows: Table, seen: Values) -> None:

@@ -17,6 +17,7 @@ from .hdf5_scan import is_hdf5, scan_hdf5
 from .netcdf3_scan import check_netcdf3, is_netcdf3
 from .ordinary import refusal
 from .stored import Stored, check_channels, check_stored
+from .zarr_plain import open_plain, without_zero_fill
 from .zarr_scan import scan_zarr
 
 MOST_INDEXED = 2**22
@@ -46,7 +47,7 @@ _GO_WITH = {
 
 
 def open_lazily(
-    path: Path, engine: str | None, options: Mapping[str, Any], group: str | None = None
+    path: Path, engine: str | None, options: Mapping[str, Any], group: str | None = None, time_dim: str | None = None
 ) -> tuple[xr.Dataset, dict[str, Stored]]:
     """Open a file or a Zarr folder without reading values.
 
@@ -60,6 +61,8 @@ def open_lazily(
         Of this project's own readers.
     group
         Of a NetCDF file or a Zarr folder.
+    time_dim
+        What the user calls the dimension along time; None to find it, where it has no name.
 
     Returns
     -------
@@ -78,7 +81,7 @@ def open_lazily(
     if group is not None:
         stored, own = _stored_in(path, engine, group), {**own, "group": group}
     try:
-        dataset = _decoded(path, engine, own)
+        dataset = _of_zarr(path, own, time_dim) if engine == "zarr" else _decoded(path, engine, own)
         sampled = engine in _SAMPLED or not engine.startswith(_OWN)
         dataset.encoding |= {"sampled": "read" if engine == _TABLES else "stored" if sampled else ""}
         dataset.encoding["chosen"] = "channels" in _known(engine)  # the reader has left out what is not wanted
@@ -93,6 +96,13 @@ def open_lazily(
         if engine != "zarr" and own_words and isinstance(error, OSError | ValueError | ImportError):
             raise  # a reader of this project has said it already
         raise ValueError(_why_not(path, engine, error)) from None
+
+
+def _of_zarr(path: Path, own: Mapping[str, Any], time_dim: str | None) -> xr.Dataset:
+    """The dataset of a Zarr group or array, whoever wrote it."""
+    place = path.joinpath(*(part for part in str(own.get("group") or "").split("/") if part))
+    plain = open_plain(place, time_dim)
+    return without_zero_fill(_decoded(path, "zarr", own), place) if plain is None else plain
 
 
 def _decoded(path: Path, engine: str, own: Mapping[str, Any]) -> xr.Dataset:
@@ -130,7 +140,10 @@ def _groups(path: Path) -> list[str]:
     if path.is_dir():
         marks = sorted({mark.parent for name in ("zarr.json", ".zgroup") for mark in path.glob(f"*/**/{name}")})
         arrays = {mark.parent for mark in path.glob("**/.zarray")}
+        arrays |= {place for place in marks if b'"array"' in _head_of(place)}
         found = [place for place in marks if place not in arrays and b'"group"' in _head_of(place)]
+        # Those that hold arrays come first: they are what can be named.
+        found.sort(key=lambda place: all(array.parent != place for array in arrays))
         return [str(place.relative_to(path)) for place in found]
     if not is_hdf5(path):
         return []
@@ -336,11 +349,6 @@ def _why_not(path: Path, engine: str | None, error: Exception) -> str:
     said = " ".join(str(error).split()) or type(error).__name__
     if engine == "zarr" and isinstance(error, FileNotFoundError | ContainsArrayError | NodeTypeValidationError):
         return f"open_recording: {path} is not a Zarr group. Name the folder that holds zarr.json or .zgroup."
-    if "dimension_names" in said or "_ARRAY_DIMENSIONS" in said:
-        return (
-            f"open_recording: {path} must name the dimensions of its arrays; got none. Name them 'time' and 'channel', "
-            "in dimension_names (Zarr 3) or the attribute _ARRAY_DIMENSIONS (Zarr 2)."
-        )
     nothing_fits = "found the following matches" in said or "did not find a match" in said
     if nothing_fits or (isinstance(error, ImportError) and path.is_file()):
         return _unknown_format(path)

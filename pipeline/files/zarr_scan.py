@@ -50,7 +50,7 @@ def scan_zarr(root: Path) -> dict[str, Stored]:
 
     Returns
     -------
-    Arrays of the root group, by name.
+    Arrays of the root group, by name; an array that is the whole store is called "recording".
 
     Raises
     ------
@@ -76,8 +76,8 @@ def scan_zarr(root: Path) -> dict[str, Stored]:
     while waiting:
         folder = waiting.pop()
         arrays = [array for name in _DOCUMENTS if (array := _array_of(root, folder, name))]
-        if folder.parent == root and arrays:
-            found[folder.name] = _stored(root, folder, arrays[0])
+        if arrays and folder in (root, root / folder.name):
+            found["recording" if folder == root else folder.name] = _stored(root, folder, arrays[0])
         if not arrays:
             waiting += _folders(root, folder)
         seen += 1

@@ -157,7 +157,7 @@ def open_recording(
             "mo.open_labels, and give its labels to frames with mo.label_frames."
         )
     options = _for_reader(config) | ({"growing": True} if growing else {})
-    dataset, stored = open_lazily(where, engine, options, group)
+    dataset, stored = open_lazily(where, engine, options, group, time_dim)
     dataset, config = along_time(dataset, config, where)
     names = _picked(dataset, variable, where)
     dataset, names = _series_aside(dataset, names, config)
@@ -243,9 +243,9 @@ def _series_aside(dataset: xr.Dataset, names: list[str], config: OpenConfig) -> 
 
 def _picked(dataset: xr.Dataset, variable: str | None, path: Path) -> list[str]:
     """Names of the variables that are the recording: one, or several series of one channel each."""
-    if variable is None and "recording" in dataset.data_vars:
-        variable = "recording"
     along = [str(name) for name, values in dataset.data_vars.items() if "time" in values.dims]
+    if variable is None and along and "recording" in dataset.data_vars:
+        variable = "recording"
     several = [] if variable is None or variable in dataset.variables else [v.strip() for v in variable.split(",")]
     if several and all(name in along for name in several):
         return several

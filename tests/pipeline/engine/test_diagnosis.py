@@ -131,6 +131,36 @@ def test_too_many_modes__are_refused_alike(door):
         door(as_frames(WALK), n_modes=5000)
 
 
+SAMPLES = 20 * RNG.normal(size=(6000, 3))
+LEVELS = {
+    "outlier": (1e9, 1, r"a level of 3\.162278e\+08 in feature 'b' of frame 300 \(1 such frame\).* an outlier"),
+    "-999": (-999.0, 50, r"a level of 999 in feature 'b' of frame 30\d \(5 such frames\).* a fill value"),
+    "CMIP's fill": (1e20, 1, r"fill values; got a level of 3.162278e\+19 in feature 'b' of frame 300"),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("kind", LEVELS)
+def test_levels__of_fill_values_and_outliers_are_named(kind, door):
+    value, number, sentence = LEVELS[kind]
+    samples = SAMPLES.copy()
+    samples[3000 : 3000 + number, 1] = value
+    coords = {"channel": list("abc"), "time": np.arange(6000) / 100}
+    frames = mo.log_rms(xr.DataArray(samples, dims=("time", "channel"), coords=coords), frame=10)
+    with pytest.raises(UserWarning if value < 1e19 else ValueError, match=sentence):
+        door(frames, n_modes=2)
+
+
+def test_levels__of_a_channel_that_is_mostly_silent_are_no_outliers():
+    samples = SAMPLES * ((np.arange(6000) // 10) % 300 == 7)[:, None]
+    coords = {"channel": list("abc"), "time": np.arange(6000) / 100}
+    frames = mo.log_rms(xr.DataArray(samples, dims=("time", "channel"), coords=coords), frame=10, floor=1e-9)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        mo.plan(frames, n_modes=2, preset="paper", geometry=mo.Geometry(regularization=1e-3))
+    assert not [one for one in told if "looks like" in str(one.message)]
+
+
 def settings(options):
     """Options as embed takes them."""
     return {"geometry": mo.Geometry(**options)} if "condition" in options else options

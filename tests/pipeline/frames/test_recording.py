@@ -184,10 +184,10 @@ def test_open_recording__directory_that_is_no_zarr(tmp_path):
         mo.open_recording(tmp_path)
 
 
-def test_open_recording__bare_zarr_array_is_no_group(tmp_path):
+def test_open_recording__bare_zarr_array_is_a_recording(tmp_path):
     zarr.save_array(str(tmp_path / "a.zarr"), VALUES)
-    with pytest.raises(ValueError, match="is not a Zarr group"):
-        mo.open_recording(tmp_path / "a.zarr")
+    recording = mo.open_recording(tmp_path / "a.zarr", time_dim="dim_0")
+    np.testing.assert_array_equal(recording.values, VALUES)
 
 
 @pytest.mark.parametrize(
