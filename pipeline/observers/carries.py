@@ -55,7 +55,7 @@ def given_carry(who: str, carry: xr.DataArray | None) -> xr.DataArray | None:
     Raises
     ------
     TypeError, ValueError
-        It is no DataArray, or holds NaN; where it is lazy, that shows as it is computed.
+        It is not a DataArray, or holds NaN; where it is lazy, that shows as it is computed.
 
     Examples
     --------

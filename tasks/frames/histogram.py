@@ -74,7 +74,7 @@ def _cells(samples: Array, edges: Array, clip: bool) -> Integers:
     outside = (cells < 0) | (cells >= n_bins)
     lost = samples[outside & ~np.isfinite(samples)]
     if len(lost):
-        raise OutsideEdgesError(f"a sample of {lost[0]} is no number")
+        raise OutsideEdgesError(f"a sample is {lost[0]}, not a number")
     if outside.any() and not clip:
         value = samples[outside][0]
         raise OutsideEdgesError(f"a sample of {value} lies outside the edges {edges[0]} .. {edges[-1]}")

@@ -261,5 +261,5 @@ def test_spike_tables__with_faults_are_refused(tmp_path, text, said):
 
 def test_bin__goes_with_spike_times(tmp_path):
     np.save(tmp_path / "a.npy", TABLE)
-    with pytest.raises(ValueError, match=r"of no format known here|bin goes with"):
+    with pytest.raises(ValueError, match=r"not in a supported format|bin goes with"):
         mo.open_recording(tmp_path / "a.npy", bin=0.1)

@@ -167,7 +167,7 @@ def test_engine__is_not_guessed_by_others(tmp_path, monkeypatch):
     engines = {"eager": Eager(), **xr.backends.list_engines()}
     monkeypatch.setattr(xr.backends, "list_engines", lambda: engines)
     (tmp_path / "a.json").write_text("{}")
-    with pytest.raises(ValueError, match="no format known here"):
+    with pytest.raises(ValueError, match="not in a supported format"):
         mo.open_recording(tmp_path / "a.json")
     assert asked == []
 

@@ -268,7 +268,10 @@ REFUSALS = {
     "too many counts": (lambda: mo.histogram(recording(COUNTS * 100), frame=9), "one bin per count would be 301 bins"),
     "outside": (lambda: mo.histogram(recording(), frame=9, edges=EDGES, outside="drop"), "'raise' or 'clip'"),
     "NaN in the range": (lambda: mo.histogram(with_nan(), frame=9, bins=3), "holds NaN or infinity"),
-    "NaN in a cell": (lambda: mo.histogram(with_nan(), frame=9, edges=EDGES).compute(), "a sample of nan is no number"),
+    "NaN in a cell": (
+        lambda: mo.histogram(with_nan(), frame=9, edges=EDGES).compute(),
+        "a sample is nan, not a number",
+    ),
     "floor": (lambda: mo.log_rms(recording(), frame=9, floor=0.0), "floor must be above 0"),
     "window": (lambda: mo.stft(recording(), frame=9, window="brick").compute(), "'brick'"),
     "dims": (lambda: mo.identity(recording().rename(time="when")), r"must have dims \(time, channel\)"),

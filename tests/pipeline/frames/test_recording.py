@@ -158,10 +158,10 @@ def test_open_recording__nothing_there(tmp_path):
         ("a.wav", b"", "an empty file"),
         ("a.npy", b"", "an empty file"),
         ("a.csv", b"", "an empty file"),
-        ("a.nc", b"", "no format known here"),
+        ("a.nc", b"", "not in a supported format"),
         ("a.wav", b"<!DOCTYPE html><html>404 Not Found</html>", "an HTML page"),
-        ("a.nc", b"<!DOCTYPE html><html>404 Not Found</html>", "no format known here"),
-        ("a.xyz", bytes(range(200)), "no format known here"),
+        ("a.nc", b"<!DOCTYPE html><html>404 Not Found</html>", "not in a supported format"),
+        ("a.xyz", bytes(range(200)), "not in a supported format"),
     ],
 )
 def test_open_recording__what_the_name_does_not_say(tmp_path, name, content, message):
