@@ -22,6 +22,8 @@ from .zarr_scan import scan_zarr
 
 MOST_INDEXED = 2**22
 """A coordinate of more values gets no index, which would hold it in memory: it is read when it is used."""
+# Bytes of a chunk of what a file does not store in chunks.
+_RUN_BYTES = 2**24
 # Only these look at a file of unknown kind. Others may be installed, and some take a file for a list of addresses.
 _ENGINES = ("netcdf4", "h5netcdf", "scipy", "zarr")
 _OWN, _TABLES = "manifold-", "manifold-csv"
@@ -231,9 +233,14 @@ def _watched(mark: _Mark, name: str, variable: xr.Variable) -> xr.Variable:
 
 
 def _preferred(variable: xr.Variable) -> dict[Hashable, Any]:
-    """Chunks as the file has them; a file without chunks is one."""
+    """Chunks as the file has them; of a file without chunks, runs of about 16 MB along the first dimension."""
     preferred = variable.encoding.get("preferred_chunks", {})
-    return {dim: preferred.get(dim, n) for dim, n in variable.sizes.items()}
+    whole = {dim: preferred.get(dim, n) for dim, n in variable.sizes.items()}
+    first = next(iter(whole), None)
+    if first is not None and first not in preferred:
+        row_bytes = max(1, variable.dtype.itemsize * variable.size // max(1, variable.shape[0]))
+        whole[first] = max(1, min(variable.shape[0], _RUN_BYTES // row_bytes))
+    return whole
 
 
 class _Mark:
