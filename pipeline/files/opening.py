@@ -14,6 +14,7 @@ from xarray.core import indexing
 from zarr.errors import ContainsArrayError, NodeTypeValidationError
 
 from .hdf5_scan import is_hdf5, scan_hdf5
+from .mapped import release
 from .netcdf3_scan import check_netcdf3, is_netcdf3
 from .ordinary import refusal
 from .stored import Stored, check_channels, check_stored
@@ -317,7 +318,9 @@ class Guarded(BackendArray):
         where = f" in {rows[0]} .. {rows[-1]}" if rows else ""
         with _Named(self.mark.path, self.name, where):
             self.mark.check()
-            return np.asarray(self.variable[key].values)
+            values = np.asarray(self.variable[key].values)
+            release(self.variable)
+            return values
 
 
 def _looked_at(path: Path, engine: str | None) -> dict[str, Stored]:
