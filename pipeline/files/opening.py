@@ -14,6 +14,7 @@ from xarray.core import indexing
 from zarr.errors import ContainsArrayError, NodeTypeValidationError
 
 from .hdf5_scan import is_hdf5, scan_hdf5
+from .mapped import release
 from .netcdf3_scan import check_netcdf3, is_netcdf3
 from .ordinary import refusal
 from .stored import Stored, check_channels, check_stored
@@ -22,6 +23,8 @@ from .zarr_scan import scan_zarr
 
 MOST_INDEXED = 2**22
 """A coordinate of more values gets no index, which would hold it in memory: it is read when it is used."""
+# Bytes of a chunk of what a file does not store in chunks.
+_RUN_BYTES = 2**24
 # Only these look at a file of unknown kind. Others may be installed, and some take a file for a list of addresses.
 _ENGINES = ("netcdf4", "h5netcdf", "scipy", "zarr")
 _OWN, _TABLES = "manifold-", "manifold-csv"
@@ -231,9 +234,14 @@ def _watched(mark: _Mark, name: str, variable: xr.Variable) -> xr.Variable:
 
 
 def _preferred(variable: xr.Variable) -> dict[Hashable, Any]:
-    """Chunks as the file has them; a file without chunks is one."""
+    """Chunks as the file has them; of a file without chunks, runs of about 16 MB along the first dimension."""
     preferred = variable.encoding.get("preferred_chunks", {})
-    return {dim: preferred.get(dim, n) for dim, n in variable.sizes.items()}
+    whole = {dim: preferred.get(dim, n) for dim, n in variable.sizes.items()}
+    first = next(iter(whole), None)
+    if first is not None and first not in preferred:
+        row_bytes = max(1, variable.dtype.itemsize * variable.size // max(1, variable.shape[0]))
+        whole[first] = max(1, min(variable.shape[0], _RUN_BYTES // row_bytes))
+    return whole
 
 
 class _Mark:
@@ -310,7 +318,9 @@ class Guarded(BackendArray):
         where = f" in {rows[0]} .. {rows[-1]}" if rows else ""
         with _Named(self.mark.path, self.name, where):
             self.mark.check()
-            return np.asarray(self.variable[key].values)
+            values = np.asarray(self.variable[key].values)
+            release(self.variable)
+            return values
 
 
 def _looked_at(path: Path, engine: str | None) -> dict[str, Stored]:

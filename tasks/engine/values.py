@@ -15,6 +15,7 @@ from manifold_observer.tasks.arrays import Floats
 # Frames of a block of which quartiles and changes are taken.
 _SAMPLE, _RUN = 256, 512
 _LEAST_RUN = 8
+_NARROW = 12
 # Squares of larger numbers, summed over frames and features, leave float64.
 MOST = 1e150
 """Largest magnitude of a feature."""
@@ -79,7 +80,9 @@ def values(frames: Floats) -> Values:
     >>> seen.greatest, seen.centre, seen.spread
     (array([900.]), array([1.5]), array([225.75]))
     """
-    least, greatest = frames.min(axis=0), frames.max(axis=0)
+    # Along short rows NumPy compares number by number.
+    columns = np.ascontiguousarray(frames.T) if frames.shape[1] < _NARROW else frames.T
+    least, greatest = columns.min(axis=1), columns.max(axis=1)
     if max(-least.min(), greatest.max()) > MOST:
         large = np.abs(frames) > MOST
         index = int(np.argmax(large.any(axis=1)))

@@ -151,3 +151,13 @@ def test_faults__prints_a_table_and_finds_nothing():
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].startswith("| reproduce | ")
     assert done.stdout.splitlines()[-1].endswith("| 0 |")
+
+
+def test_large_files__open_at_once_and_stay_small():
+    pytest.importorskip("h5netcdf")
+    large = importlib.import_module("large_files")
+    rows = list(large.run(list(large.KINDS), share=0.002))
+    assert [row["n_frames"] for row in rows] == [1972, 172, 305]
+    assert all(row["on_disk_megabytes"] < 1 for row in rows)
+    assert all(row["workers_gib"] < 1 for row in rows)
+    assert large.table(rows).count("\n") == 4
