@@ -381,7 +381,7 @@ def _unknown_format(path: Path) -> str:
     # Text that begins without control characters may be a table.
     table = f"; engine={_TABLES!r} reads tables of text" if min(head, default=0) > 8 else ""
     return (
-        f"open_recording: {path} is not in a supported format (WAV, FLAC, OGG, MP3, CSV, Parquet, .npy, MATLAB, NetCDF, "
-        "Zarr, EDF, BDF, WFDB, NWB, BrainVision, EEGLAB, FIF, XDF). "
+        f"open_recording: {path} is not in a supported format (WAV, FLAC, OGG, MP3, CSV, Parquet, .npy, MATLAB, "
+        "NetCDF, Zarr, EDF, BDF, WFDB, NWB, BrainVision, EEGLAB, FIF, XDF). "
         f"Convert it, or name an xarray engine with engine={table}."
     )
