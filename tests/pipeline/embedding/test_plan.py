@@ -283,6 +283,37 @@ def test_command__a_refusal_is_one_sentence(tmp_path, console, there):
     assert "Traceback" not in err
 
 
+def walk_with(*values):
+    """A walk of which some samples hold something else."""
+    changed = FRAMES.values.copy()
+    changed[300 : 300 + len(values), 2] = values
+    return changed
+
+
+SPOILT = {
+    "NaN": (walk_with(np.nan), [], "frame 300 is the first of 1 "),
+    "dead": (np.zeros((N, 4)), [], "all 600 frames are equal"),
+    "outlier": (walk_with(1e9), [], "got 1e+09 in feature "),
+    "fill value": (walk_with(1e20), [], "--missing 1e+20 and --gaps nan"),
+    "tiny": (FRAMES.values * 1e-200, [], "must be above 1e-150"),
+    "modes": (FRAMES.values, ["--n-modes", 5000], "n_modes must be at most 598"),
+}
+
+
+@pytest.mark.usefixtures("in_this_thread", "in_this_process")
+@pytest.mark.parametrize("kind", SPOILT)
+def test_command__plan_says_what_run_says(tmp_path, console, kind):
+    values, options, words = SPOILT[kind]
+    np.save(tmp_path / "walk.npy", values)
+    told = ("--features", "identity", *options)
+    planned = console("plan", tmp_path / "walk.npy", *told)
+    run = console("run", tmp_path / "walk.npy", tmp_path / "out.zarr", *told)
+    assert planned[0] == run[0] == 1
+    last = [one[2].strip().splitlines()[-1] for one in (planned, run)]
+    assert last[0] == last[1]
+    assert words in last[0]
+
+
 # -------------------------------------------------------------------------------------------- what is planned
 
 
