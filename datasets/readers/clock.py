@@ -26,19 +26,21 @@ _ISO = re.compile(
     r"(?:[T ](?P<time>\d\d(?::?\d\d(?::?\d\d(?:[.,]\d+)?)?)?) ?(?P<zone>Z|UTC|[+-]\d\d(?::?\d\d)?)?)?"
 )
 
-_TIME = re.compile(r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[AaPp][Mm])?")
+_TIME = re.compile(r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[AaPp](?:[Mm]|\. ?[Mm]\.)?)?")
 _DATES = (
     *(f"%d{mark}%m{mark}%Y" for mark in "./-"),
     *(f"%m{mark}%d{mark}%Y" for mark in "/-"),
     *(f"%Y{mark}%m{mark}%d" for mark in "./-"),
     *(f"%d{mark}%m{mark}%y" for mark in "./-"),
     "%m/%d/%y",
+    *(f"%y{mark}%m{mark}%d" for mark in "-/"),
+    "%m-%d-%y",
     "%d %b %Y",
     "%d-%b-%Y",
     "",
 )
-_SHORT = "%M:%S"
-_TIMES = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%I:%M:%S %p", "%I:%M %p", _SHORT, "")
+_SHORT = ("%M:%S", "%M:%S.%f")
+_TIMES = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%I:%M:%S %p", "%I:%M %p", "%I:%M:%S%p", "%I:%M%p", *_SHORT, "")
 
 
 class BadCellError(ValueError):
@@ -92,7 +94,7 @@ class Clock:
         """Tell whether a date-time has an offset, and which instant it is."""
         if self.format is None:
             return _iso_instant(cell)
-        moment = datetime.strptime(cell, self.format)
+        moment = datetime.strptime(_meridiem(cell), self.format)
         zoned = moment.tzinfo is not None
         plain = moment.astimezone(UTC).replace(tzinfo=None) if zoned else moment
         return zoned, _nanoseconds(plain)
@@ -167,7 +169,7 @@ def clock_of(
     if time_format is not None:
         return Clock("format", format=time_format, has_zone="%z" in time_format)
     iso = _ISO.fullmatch(cell)
-    if iso and ("date" in label.lower() or not _is_number(cell, number)):
+    if iso and ("date" in label.lower() or not is_a_number(cell, number)):
         return Clock("iso", has_zone=iso["zone"] is not None)
     return Clock("seconds", per_second=UNITS[unit])
 
@@ -184,14 +186,19 @@ def written_as(cell: str) -> list[str]:
     for date in _DATES:
         for time in _TIMES:
             written = f"{date} {time}".strip()
-            if not written or (date and time == _SHORT):
+            if not written or (date and time in _SHORT):
                 continue
             try:
-                datetime.strptime(cell.strip(), written)
+                datetime.strptime(_meridiem(cell.strip()), written)
             except ValueError:
                 continue
             found.append(written)
     return found
+
+
+def _meridiem(cell: str) -> str:
+    """A time before or after noon as ``strptime`` reads it: weather stations write 2:30p, Spanish ones 2:30 p. m."""
+    return re.sub(r"(?<=\d)( ?)([aApP])(?:\. ?[mM]\.)?$", r"\1\2m", cell)
 
 
 def seconds_since_first(instants: Instants, *, has_zone: bool) -> tuple[Instants, str]:
@@ -285,8 +292,14 @@ def _seconds(row: int, cell: str, number: Callable[[str], float]) -> float:
     return value
 
 
-def _is_number(cell: str, number: Callable[[str], float]) -> bool:
-    """Tell whether a cell is a number."""
+def is_a_number(cell: str, number: Callable[[str], float]) -> bool:
+    """Tell whether a cell is a number.
+
+    Examples
+    --------
+    >>> is_a_number("1.5", float), is_a_number("1.5.2020", float)
+    (True, False)
+    """
     try:
         number(cell)
     except ValueError:

@@ -17,7 +17,7 @@ _SPELT = {
 _UNIT = "|".join(f"(?P<{unit}>{words})" for unit, words in _SPELT.items())
 # Without a word for time, these name a clock by themselves.
 _ALONE = re.compile(
-    r"(?:elapsed_)?(?:s|sec|secs|seconds?|sekunden?|secondes?|ms|msecs?|millis|milliseconds?|micros|usecs?|microseconds?|nanoseconds?)"
+    r"(?:elapsed_)?(?:s|sec|secs|seconds?|sekunden?|secondes?|ms|msecs?|millis|milliseconds?|us|micros|usecs?|microseconds?|nanoseconds?)"
 )
 _WORDS = (
     "times?|ts|timestamps?|time_?stamps?|date_?times?|dates?|clock|elapsed(?:_times?)?|local_?times?|unix(?:_?times?)?|"
@@ -26,7 +26,7 @@ _WORDS = (
     "вре[мм]я|дата|时间|時間|时间戳|日時|시간"
 )
 _CLOCK = re.compile(
-    rf"(?:(?:utc|gps|rel(?:ative)?|abs(?:olute)?|sample|recording|measurement|start|sensor|system|lsl)_)?(?:{_WORDS}|t)"
+    rf"(?:(?:utc|gps|rel(?:ative)?|abs(?:olute)?|sample|recording|measurement|start|sensor|system|lsl|phone|device|unix|posix)_)?(?:{_WORDS}|t)"
     rf"(?:_(?:utc|gmt|local|unix|epoch|formatted|since_start|from_start|elapsed))?(?:_(?:in_)?(?P<unit>{_UNIT}))?(?:_(?:utc|gmt))?"
     r"(?:_(?:(?:utc|gmt)\+?\d*|\+\d+|hh_mm(?:_ss\w*)?|[ymd]+(?:_[ymdhs]+)*(?:_hh_mm\w*)?|iso\w*|local))?"
 )
@@ -63,6 +63,21 @@ def told_unit(label: str) -> str | None:
     ('ms', None)
     """
     return _found(label) or None
+
+
+def ending_unit(label: str) -> str | None:
+    """The unit at the end of any label, for one that the user names as the clock; None where there is none.
+
+    Examples
+    --------
+    >>> ending_unit("frame time [ms]"), ending_unit("\u03bcs"), ending_unit("elapsed/h"), ending_unit("ch_h")
+    ('ms', 'us', 'h', None)
+    """
+    marked = re.search(r"(?:[\[({/,]|\bin\b|^)\s*([^\W\d_]+)\s*[\])}]?\s*$", label.strip().strip("\"'"))
+    if marked is not None and (unit := unit_of(marked[1])) is not None:
+        return unit
+    last = _plain(label).rpartition("_")[2]
+    return unit_of(last) if len(last) > 1 else None
 
 
 def unit_of(text: str) -> str | None:

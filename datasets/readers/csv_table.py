@@ -26,7 +26,7 @@ from .contract import (
     recording_dataset,
     refusal,
 )
-from .digits import THOUSANDS
+from .digits import THOUSANDS, plain_mark
 from .table_cells import TableOptions, read_rows
 from .table_clock import clock_column, clock_time, position, table_clock
 from .table_labels import label_columns
@@ -165,6 +165,7 @@ class CsvBackend(BackendEntrypoint):
         every channel holds whole numbers only.
         """
         check_sampling_rate(READER, sampling_rate)
+        thousands = None if thousands is None else plain_mark(thousands)
         _check_marks(decimal, thousands)
         if channels_first:
             raise ValueError("csv: channels_first is for .npy files; got True. Transpose the table.")
@@ -265,10 +266,14 @@ def _notes(layout: Layout) -> dict[str, Any]:
         notes.append(f"read as a table of {top.logger}")
     if top.skip:
         notes.append(f"skipped {top.skip} line{'s' if top.skip > 1 else ''} above the table")
-    if top.below:
+    if top.below and top.units:
         notes.append("took the row below the header for units")
     if top.aside:
         notes.append(f"left out {', '.join(map(repr, top.aside))}, which number or date the rows")
+    if top.below and not top.units and not top.logger and top.names is not None:
+        notes.append(f"joined the names in {top.below + 1} rows")
+    if layout.has_header and all(label.isdigit() for label in layout.labels if label not in top.aside):
+        notes.append("took the numbers in the first row for names of the columns")
     return {"notes": notes} if notes else {}
 
 

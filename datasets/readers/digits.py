@@ -7,7 +7,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-MISSING = frozenset(("", "na", "n/a", "#n/a", "nan", "null", "none"))
+# Nothing, as people, C libraries and spreadsheets write it.
+MISSING = frozenset(
+    (
+        *("", "na", "n/a", "nan", "null", "none", "<na>", "nat", "nan(ind)", "-nan(ind)"),
+        *("1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan", "#n/a", "#na", "#nv", "#div/0!", "#num!", "#value!"),
+    )
+)
 # Beyond fifteen digits a whole number may not be exact as float64.
 _INTEGER = re.compile(r"\s*[+-]?\d{1,15}\s*")
 _DECIMAL = {
@@ -20,6 +26,8 @@ _GROUPED_PARTS = {
     mark: re.compile(rf"\s*[+-]?\d{{1,3}}(?:{re.escape(mark)}\d{{3}})+(?:[{fraction}]\d*)?(?:[eE][+-]?\d+)?\s*")
     for mark, fraction in {",": ".", ".": ",", " ": ".,", "'": ".,"}.items()
 }
+# Fortran writes double precision with a D.
+_FORTRAN = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)[dD][+-]?\d+\s*")
 _BARE = re.compile(r"\s*[+-]?[1-9]\d{0,2}\s*")
 THOUSANDS = (",", ".", " ", "'")
 # What typesetters put for a space, and for an apostrophe.
@@ -64,6 +72,8 @@ def number(cell: str, *, decimal: str = ".", thousands: str | None = None, more:
     except ValueError:
         if cell.strip().lower() in MISSING:
             return float("nan")
+        if _FORTRAN.fullmatch(cell):
+            return float(cell.upper().replace("D", "E"))
         raise
 
 
@@ -195,6 +205,17 @@ class Marks:
             if not self.sure and (self.decimal == "," or delimiter == ";" or column in self.bare):
                 return column, line, cell
         return None
+
+
+def plain_mark(mark: str) -> str:
+    """A mark as it is typed: typesetters have other spaces and apostrophes.
+
+    Examples
+    --------
+    >>> plain_mark("\u202f"), plain_mark(",")
+    (' ', ',')
+    """
+    return mark.translate(_SPELT)
 
 
 def _ungrouped(cell: str, thousands: str) -> str:

@@ -3,6 +3,7 @@
 import functools
 import io
 import itertools
+import re
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,13 +11,16 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from .clock import BadCellError, Clock, written_as
+from .clock import BadCellError, Clock, looks_like_date, written_as
 from .contract import refusal
 from .digits import Marks, grouping_mark, is_integer, is_number, number
 from .table_fast import is_simple, read_block
 from .table_layout import READER, Joined, Layout, Readable, Scan, blocks, open_rows
 
 _BLOCK_CELLS = 2**19
+# A number with its unit, its name or the time in one cell, as Grafana and the Arduino's serial monitor write them.
+_NUMBER = r"[+-]?[\d.,]+(?:[eE][+-]?\d+)?"
+_MEASURED = re.compile(rf"{_NUMBER}\s?(?:%|°?[^\W\d_]\S{{0,7}})|[^\W\d]\w*\s*[:=]\s*{_NUMBER}|[\d:.]+ -> .*")
 SET_CLOCK_ASIDE = "or give gaps='ignore' and sampling_rate= to number the rows instead of using the clock"
 
 
@@ -192,7 +196,8 @@ class _Reading:
             self.rows.instants.append(self.clock.read(cells, read))
         except BadCellError as bad:
             label = self.layout.labels[self.clock_column]
-            raise _unreadable_time(self.path, label, self.clock, lines[bad.row], bad.cell) from bad
+            near = lines[bad.row] <= _last_of_top(self.layout)
+            raise _unreadable_time(self.path, label, self.clock, lines[bad.row], bad.cell, near=near) from bad
 
 
 def reads(layout: Layout) -> Callable[[str], float]:
@@ -250,15 +255,8 @@ def _not_a_number(
         for bad in cells
         if not is_number(bad[2], decimal=layout.decimal, thousands=layout.thousands, more=layout.missing)
     )
-    label, mark = layout.labels[column], grouping_mark(cell)
-    remedy = (
-        f"Leave the column out with drop_channels=[{label!r}], keep it as labels with labels=[{label!r}], or "
-        f"name what stands for nothing, as in missing=[{cell.strip()[:20]!r}]"
-    )
-    if line <= layout.top.skip + layout.has_header + 2:
-        remedy += ". For units below the header, give units_row=True; for lines above the table, skip_rows="
-    if mark is not None and layout.thousands is None:
-        remedy = f"If the mark groups digits, give thousands={mark!r}"
+    label, row = layout.labels[column], block[list(lines).index(line)]
+    remedy = _remedy(layout, row, columns, column, near=line <= _last_of_top(layout))
     return refusal(
         READER,
         path,
@@ -268,12 +266,42 @@ def _not_a_number(
     )
 
 
+def _remedy(layout: Layout, row: Sequence[str], columns: Sequence[int], column: int, *, near: bool) -> str:
+    """What can be done about a cell that is not a number; ``near`` where it stands in the first row."""
+    cell, label, mark = row[column], layout.labels[column], grouping_mark(row[column])
+    words = [at for at in columns if not is_number(row[at], decimal=layout.decimal, more=layout.missing)]
+    if mark is not None and layout.thousands is None:
+        return f"If the mark groups digits, give thousands={mark!r}"
+    if not near and len(columns) > 1 and len(words) == len(columns):
+        word = cell.strip()[:20]
+        return f"Correct or remove that line if it is no row, or give missing=[{word!r}] if nothing was measured"
+    if near and _MEASURED.fullmatch(cell.strip()):
+        return "Write numbers alone in its cells, and their names and units in the header"
+    names = [layout.labels[at] for at in words]
+    if looks_like_date(cell) or written_as(cell):
+        return (
+            f"Make it the clock with time_column={label!r}, or leave out what is no signal with drop_channels={names!r}"
+        )
+    remedy = (
+        f"Leave {'the columns' if len(names) > 1 else 'the column'} out with drop_channels={names!r}, keep "
+        f"{'them' if len(names) > 1 else 'it'} as labels with labels={names!r}, or name what stands for nothing, as "
+        f"in missing=[{cell.strip()[:20]!r}]"
+    )
+    above = ". For units below the header, give units_row=True; for lines above the table, skip_rows="
+    return remedy + (above if near else "")
+
+
 def _short(cell: str) -> str:
     """A cell as an error can show it."""
     return repr(cell) if len(cell) < 80 else f"{cell[:60]!r}... ({len(cell)} characters)"
 
 
-def _unreadable_time(path: str, label: str, clock: Clock, line: int, cell: str) -> ValueError:
+def _last_of_top(layout: Layout) -> int:
+    """The line up to which a row may be one of names, units or the like."""
+    return layout.top.skip + layout.has_header + layout.top.below + 2
+
+
+def _unreadable_time(path: str, label: str, clock: Clock, line: int, cell: str, *, near: bool) -> ValueError:
     """Build the error of a clock's cell that is not a time, or not of the first row's kind."""
     kinds = {
         "seconds": "numbers, or ISO date-times, throughout",
@@ -285,13 +313,13 @@ def _unreadable_time(path: str, label: str, clock: Clock, line: int, cell: str) 
         path,
         f"hold {kinds[clock.kind]} in its clock column {label!r}",
         f"{cell!r} at line {line}",
-        f"Give {_formats(cell)}, name another column in time_column=, {SET_CLOCK_ASIDE}",
+        f"{_formats(cell, near=near)}, name another column in time_column=, {SET_CLOCK_ASIDE}",
     )
 
 
-def _formats(cell: str) -> str:
-    """The format in which a cell may be written, as an option."""
+def _formats(cell: str, *, near: bool) -> str:
+    """The format in which a cell may be written, as an option; what else to do with one that is no time."""
     found = written_as(cell)
-    if not found:
-        return "time_format= (such as '%d.%m.%Y %H:%M')"
-    return " or ".join(f"time_format={each!r}" for each in found[:2])
+    if found:
+        return "Give " + " or ".join(f"time_format={each!r}" for each in found[:2])
+    return "Give time_format= (such as '%d.%m.%Y %H:%M')" if near else "Correct or remove that line if it is no row"

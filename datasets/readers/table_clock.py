@@ -13,12 +13,14 @@ from .clock import (
     clock_of,
     first_fault,
     instant_text,
+    is_a_number,
     looks_like_date,
     looks_like_time,
     past_midnight,
     seconds_since_first,
+    written_as,
 )
-from .clock_names import clock_unit, told_unit, unit_of
+from .clock_names import UNITS, clock_unit, ending_unit, told_unit, unit_of
 from .contract import refusal
 from .table_cells import SET_CLOCK_ASIDE, Rows, TableOptions, reads
 from .table_layout import READER, Layout, first_row
@@ -31,6 +33,10 @@ _SAME_STEP = 1e-6
 _SERIAL_DAYS = ((30_000, 60_000), (724_000, 754_000))
 _PART_OF_A_DAY = 0.5
 _SINCE_1970 = 1e8
+# Seconds since 1970 of the years from 1980 to 2100.
+_RECENT = (3.2e8, 4.1e9)
+# Days of three minutes, which would be seconds at 500 Hz; numbers that are whole but for rounding.
+_TINY_STEP, _NEARLY = 2e-3, 1e-4
 _DATED = re.compile(r"date|datum|fecha|дата", re.IGNORECASE)
 _STAMPED = re.compile(r"stamp", re.IGNORECASE)
 
@@ -41,7 +47,10 @@ def clock_column(path: str, layout: Layout, options: TableOptions) -> tuple[int 
         return position(path, layout, options.time_column, "time_column"), None
     spoken_for = (*(options.channels or ()), *options.drop_channels, *options.labels, *layout.top.aside)
     found = [label for label in layout.labels if clock_unit(label) and label not in spoken_for]
-    if layout.top.clockless or not found:
+    if layout.top.clockless:
+        return None, None
+    found = found or _dated_columns(path, layout, spoken_for)
+    if not found:
         return None, None
     places = [layout.labels.index(label) for label in found]
     if len(found) == 2 and (split := _split_clock(path, layout, places)) is not None:
@@ -55,6 +64,20 @@ def clock_column(path: str, layout: Layout, options: TableOptions) -> tuple[int 
             f"Choose with time_column={found[0]!r}, drop_channels={found[1:]!r}",
         )
     return places[0], None
+
+
+def _dated_columns(path: str, layout: Layout, spoken_for: Sequence[str]) -> list[str]:
+    """Labels of the columns that hold date-times, whatever they are called; dates alone where there are some."""
+    cells = dict(zip(layout.labels, first_row(path, layout), strict=False))
+    read = reads(layout)
+    dated = {
+        label: cell
+        for label, cell in cells.items()
+        if label not in spoken_for and not is_a_number(cell, read) and (looks_like_date(cell) or written_as(cell))
+    }
+    times = [label for label, cell in dated.items() if looks_like_time(cell)]
+    dates = [label for label in dated if label not in times]
+    return [*dated] if len(dates) == len(times) == 1 else dates or times
 
 
 def _split_clock(path: str, layout: Layout, places: Sequence[int]) -> tuple[int, int] | None:
@@ -98,7 +121,9 @@ def table_clock(path: str, layout: Layout, options: TableOptions, column: int) -
 def _told_unit(layout: Layout, options: TableOptions, column: int) -> str | None:
     """Unit of the clock, as the user, its label or the row of units states it."""
     below = layout.top.units[column] if column < len(layout.top.units) else ""
-    return options.time_unit or told_unit(layout.labels[column]) or unit_of(below)
+    label = layout.labels[column]
+    ending = ending_unit(label) if options.time_column == label else None
+    return options.time_unit or told_unit(label) or unit_of(below) or ending
 
 
 def clock_time(
@@ -127,20 +152,23 @@ def clock_time(
 def _check_year(path: str, label: str, rows: Rows, seconds: np.ndarray[Any, np.dtype[Any]]) -> None:
     """Refuse seconds that are none."""
     if seconds[-1] > LATEST_SECONDS:
+        likely = [unit for unit in ("ms", "us", "ns") if _RECENT[0] < seconds[-1] / UNITS[unit] < _RECENT[1]]
+        others = "'ms', 'us' or 'ns'" if not likely else f"{likely[0]!r}"
         raise refusal(
             READER,
             path,
             f"count seconds in its clock column {label!r}",
             f"{seconds[-1]:.0f} at line {rows.lines[-1]}, beyond the year 5000",
-            "Say its unit with time_unit='ms', 'us' or 'ns'",
+            f"Say its unit with time_unit={others}, or with time_format= how dates are written",
         )
 
 
 def _check_unit(path: str, label: str, seconds: np.ndarray[Any, np.dtype[Any]]) -> None:
     """Refuse numbers that are days, or that count epochs, rather than seconds."""
     days = any(low < seconds[0] and seconds[-1] < high for low, high in _SERIAL_DAYS)
-    within_days = days and len(seconds) > 1 and float(np.median(np.diff(seconds))) < _PART_OF_A_DAY
-    if (days and _DATED.search(label)) or (within_days and _STAMPED.search(label)):
+    step = float(np.median(np.diff(seconds))) if len(seconds) > 1 else 1.0
+    within_days = days and step < _PART_OF_A_DAY
+    if (days and (_DATED.search(label) or _is_of_days(step))) or (within_days and _STAMPED.search(label)):
         got = f"numbers such as {seconds[0]:.10g}"
         raise refusal(
             READER,
@@ -157,6 +185,13 @@ def _check_unit(path: str, label: str, seconds: np.ndarray[Any, np.dtype[Any]]) 
             "numbers that count epochs",
             f"Leave it out with drop_channels=[{label!r}], or give time_unit='s' if they are seconds",
         )
+
+
+def _is_of_days(step: float) -> bool:
+    """Whether a step is one of days rather than of seconds: tiny, or of whole minutes and no whole milliseconds."""
+    minutes, milliseconds = step * 24 * 60, step * 1000
+    whole = abs(minutes - round(minutes)) < _NEARLY * minutes and round(minutes) > 0
+    return 0 < step < _TINY_STEP or (whole and abs(milliseconds - round(milliseconds)) > _NEARLY * milliseconds)
 
 
 def _one_rate(seconds: np.ndarray[Any, np.dtype[Any]]) -> float | None:

@@ -1,6 +1,5 @@
 """How a text table is written (encoding, delimiter, decimal mark, header, labels), and its rows."""
 
-import codecs
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,8 +8,23 @@ from typing import Protocol, TextIO
 
 from .contract import check_channels, refusal
 from .digits import find_decimal
-from .sniff import TEXT, describe, read_head
-from .table_find import LEAST_ROWS, commented, find_delimiter, find_header, first_rows, separated, separator, with_units
+from .sniff import TEXT, describe
+from .table_encoding import known_encoding, likely_encoding, marked_encoding, wide_encoding
+from .table_exports import exported_top
+from .table_find import (
+    LEAST_ROWS,
+    check_commas,
+    commented,
+    evened,
+    find_delimiter,
+    find_header,
+    first_rows,
+    is_idle,
+    separated,
+    separator,
+    with_names,
+    with_units,
+)
 from .table_top import Top, known_top, leading_comments
 
 READER = "csv"
@@ -108,23 +122,30 @@ def read_layout(
     (';', ',', ('time', 'x', 'x_2'))
     """
     if (words := describe(path)) != TEXT and encoding is None:
-        raise refusal(READER, path, "be a text table", words, "Replace it with the table")
-    encoding = _known_encoding(encoding) or _encoding(path)
+        wide = wide_encoding(path)
+        remedy = f"Give encoding={wide!r}" if wide else "Replace it with the table"
+        raise refusal(READER, path, "be a text table", "UTF-16 without a byte-order mark" if wide else words, remedy)
+    asked, encoding = delimiter, known_encoding(encoding) or marked_encoding(path)
     lines, marks = _first_lines(path, encoding), tuple(cell.strip().lower() for cell in missing)
-    top = known_top(lines) if skip_rows is None and comment is None else None
+    top = known_top(lines) or exported_top(lines) if skip_rows is None and comment is None else None
     skip = top.skip if top else leading_comments(lines, comment) if skip_rows is None else skip_rows
     if comment:
         lines = [line for n, line in enumerate(lines) if n < skip or not line.startswith(comment)]
     delimiter = separator(delimiter, lines[:skip]) or find_delimiter(lines[skip:])
     rows, skip = first_rows(path, lines, delimiter, skip, preamble=top is None and skip_rows is None)
     check_channels(READER, path, max(map(len, rows)))
+    if decimal is None and asked is None:
+        check_commas(path, rows, delimiter)
     decimal = decimal or find_decimal([cell for row in rows for cell in row], thousands)
     top = top or Top(skip, commented(lines[:skip], rows, delimiter, decimal) if skip_rows is None else None)
     has_header = header if header is not None else top.names is None and find_header(rows, decimal)
+    rows = evened(rows) if has_header else rows
     if len(rows) == 1 and has_header:
         raise refusal(READER, path, "hold rows below its header", "a header alone", "Export the table again")
     if not top.below and has_header and units_row is not False:
         top = with_units(top, rows, decimal, units_row)
+    if not top.below and has_header and top.names is None:
+        top = with_names(top, rows, decimal)
     return _label(
         Layout(encoding, delimiter, decimal, has_header, thousands, (), top=top, missing=marks, comment=comment), rows
     )
@@ -230,7 +251,8 @@ class Scan:
         """Refuse a row after a blank line, or of another width."""
         if self.blank_line is not None:
             raise self._ragged(self.blank_line, "a blank line")
-        if len(cells) != self.layout.n_cells or (self.layout.ends_empty and cells[-1].strip()):
+        widths = range(self.layout.n_cells - 1, self.layout.n_cells + 2) if self.above else (self.layout.n_cells,)
+        if len(cells) not in widths or (self.layout.ends_empty and not self.above and cells[-1].strip()):
             raise self._ragged(self.line, f"{len(cells)} cells")
 
     def _parsed(self, reader: Iterator[list[str]], lines: Lines) -> Iterator[list[str]]:
@@ -336,19 +358,6 @@ def unique_labels(labels: Sequence[str]) -> tuple[str, ...]:
     return tuple(renamed)
 
 
-def _known_encoding(encoding: str | None) -> str | None:
-    """The encoding that the user names, which Python must know."""
-    try:
-        return encoding and codecs.lookup(encoding).name and encoding
-    except (LookupError, ValueError):
-        raise ValueError(f"csv: encoding must be one that Python knows, such as 'cp1252'; got {encoding!r}.") from None
-
-
-def _encoding(path: str) -> str:
-    """Tell UTF-16 from UTF-8 by the byte-order mark."""
-    return "utf-16" if read_head(path, 2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-
-
 def _first_lines(path: str, encoding: str) -> list[str]:
     """Read the first lines: a few however long they are, more while they are short."""
     lines: list[str] = []
@@ -367,19 +376,23 @@ def _first_lines(path: str, encoding: str) -> list[str]:
 
 def _undecodable(path: str, encoding: str) -> ValueError:
     """Build the error of text in another encoding."""
-    got = "bytes that are not"
-    return refusal(READER, path, f"be text in {encoding}", got, "Name its encoding, such as encoding='cp1252'")
+    got, plain = "bytes that are not", "UTF-8" if encoding == "utf-8-sig" else encoding
+    likely = likely_encoding(path)
+    return refusal(READER, path, f"be text in {plain}", got, f"Name its encoding, such as encoding={likely!r}")
 
 
 def _label(layout: Layout, rows: Sequence[Sequence[str]]) -> Layout:
     """Give each column a label, its own or ``ch1``, ``ch2``, ...; an empty last column is not a column."""
     width = len(rows[0])
     names = [cell.strip().lstrip("#").strip() for cell in rows[0]] if layout.has_header else [""] * width
-    if layout.top.names is not None and len(layout.top.names) == width:
-        names = [*layout.top.names]
+    if layout.top.names is not None and len(layout.top.names) in (width, width - 1):
+        names = [*layout.top.names, *[""] * (width - len(layout.top.names))]
     ends_empty = len(names) > 1 and all(not cells[-1].strip() for cells in rows if len(cells) == len(names))
     names = names[: len(names) - ends_empty]
     labels = unique_labels([name or f"ch{column + 1}" for column, name in enumerate(names)])
     told = layout.has_header or layout.top.names is not None
     unnamed = frozenset(column for column, name in enumerate(names) if not name) if told else ()
-    return replace(layout, labels=labels, unnamed=frozenset(unnamed), ends_empty=ends_empty)
+    body = [cells for cells in rows[layout.has_header + layout.top.below :] if len(cells) >= len(names)]
+    idle = [labels[at] for at in sorted(unnamed) if is_idle([cells[at] for cells in body])]
+    top = replace(layout.top, aside=(*layout.top.aside, *idle))
+    return replace(layout, labels=labels, unnamed=frozenset(unnamed), ends_empty=ends_empty, top=top)

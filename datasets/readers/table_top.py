@@ -73,7 +73,7 @@ def leading_comments(lines: Sequence[str], comment: str | None) -> int:
     marks = (comment,) if comment else COMMENTS
     count = 0
     for line in lines:
-        if line.strip() and not line.startswith(marks) and not re.match(r"sep=.\s*$", line):
+        if line.strip() and not line.startswith(marks) and not re.match(r'"?sep=(?:.|\\t)"?\s*$', line):
             break
         count += 1
     return 0 if count == len(lines) else count

@@ -20,6 +20,9 @@ _CLOCK_DIM = re.compile(
     r"(?:\w+_)?(?:t|time|times|timestamps?|datetime|date|epoch|seconds?|millis(?:econds)?)(?:_\w+)?"
 )
 
+# A letter alone is a unit in brackets or after a slash; words and ms, us, ns also after a blank.
+_ENDING = re.compile(r"[\[({/]\s*([^\W\d_]+)\s*[\])}]?\s*$|(?:^|[\W_])([^\W\d_]{2,})$")
+
 
 def along_time(dataset: xr.Dataset, config: OpenConfig, path: object) -> tuple[xr.Dataset, OpenConfig]:
     """A dataset whose dimension along time is called so, with the clock that the user names, and what is left to do.
@@ -49,7 +52,7 @@ def along_time(dataset: xr.Dataset, config: OpenConfig, path: object) -> tuple[x
         dataset = _renamed(dataset, config.time_dim, path)
     name = config.time_column
     if name is not None and name in dataset.variables and dataset[name].dims == ("time",):
-        clock = dataset[name].variable
+        clock = _with_unit(dataset[name].variable, name)
         dataset = dataset.drop_vars([name, "time"], errors="ignore").assign_coords(xr.Coordinates({"time": clock}, {}))
         config = replace(config, time_column=None)
     dataset.encoding = encoding
@@ -146,7 +149,19 @@ def _clock_among_channels(recording: xr.DataArray, config: OpenConfig, path: obj
     place = known.index(name)
     values = np.asarray(recording.isel(channel=place).values)
     rest = recording.isel(channel=[k for k in range(len(known)) if k != place]).drop_vars("time", errors="ignore")
-    return noted(rest.assign_coords(time=("time", values)), f"took {name!r} for the clock")
+    clock = _with_unit(xr.Variable("time", values), name)
+    return noted(rest.assign_coords(time=clock), f"took {name!r} for the clock")
+
+
+def _with_unit(clock: xr.Variable, name: str) -> xr.Variable:
+    """A clock of numbers with the unit at the end of its name, as in 'elapsed [ms]', where it states no other."""
+    found = _ENDING.search(name)
+    unit = next(filter(None, found.groups()), "") if found else ""
+    if clock.dtype.kind not in "fiu" or clock.attrs.get("units") or not unit or seconds_in(unit) is None:
+        return clock
+    named = clock.copy(deep=False)
+    named.attrs["units"] = unit
+    return named
 
 
 def _renamed(dataset: xr.Dataset, dim: str, path: object) -> xr.Dataset:
