@@ -7,7 +7,7 @@ float64, or a date-time as datetime64[ns] in UTC or in the table's own unnamed z
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,20 @@ _DATES = (
 )
 _SHORT = ("%M:%S", "%M:%S.%f")
 _TIMES = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%I:%M:%S %p", "%I:%M %p", "%I:%M:%S%p", "%I:%M%p", *_SHORT, "")
+_FORMATS = (
+    *(
+        f"{date}{between}{time}"
+        for date in _DATES
+        for time in _TIMES
+        for between in (("",) if not date or not time else (" ", ", "))
+        if (date or time) and not (date and time in _SHORT)
+    ),
+    *("%a %b %d %H:%M:%S %Y", "%a, %d %b %Y %H:%M:%S", "%b %d, %Y %H:%M:%S", "%b %d, %Y %I:%M:%S %p", "%Y-%m"),
+    *("%Y-%m-%d %I:%M:%S %p", "%Y%m%d_%H%M%S", "%Y-%m-%d_%H-%M-%S", "%Y-%m-%d-%H-%M-%S"),
+)
+# Of durations that may be longer: what their first part has to reach to be none of a clock, and seconds of each part.
+_SIXTY = 60
+_ELAPSED = {"%H:%M:%S": (24, 3600, 60, 1), "%H:%M": (24, 3600, 60), "%M:%S": (60, 60, 1)}
 
 
 class BadCellError(ValueError):
@@ -94,7 +108,8 @@ class Clock:
         """Tell whether a date-time has an offset, and which instant it is."""
         if self.format is None:
             return _iso_instant(cell)
-        moment = datetime.strptime(_meridiem(cell), self.format)
+        moment = _elapsed(cell, self.format) if self.is_time_of_day else None
+        moment = moment or datetime.strptime(_meridiem(cell), self.format)
         zoned = moment.tzinfo is not None
         plain = moment.astimezone(UTC).replace(tzinfo=None) if zoned else moment
         return zoned, _nanoseconds(plain)
@@ -174,26 +189,48 @@ def clock_of(
     return Clock("seconds", per_second=UNITS[unit])
 
 
-def written_as(cell: str) -> list[str]:
-    """Formats, as for ``datetime.strptime``, in which a date-time may be written: several where it may be more.
+def _elapsed(cell: str, written: str) -> datetime | None:
+    """A duration of more hours than a day has, or more minutes than an hour; None for a time of the day."""
+    most, *units = _ELAPSED.get(written.removesuffix(".%f"), (0,))
+    parts = cell.split(":")
+    if len(parts) != len(units) or not parts[0].isdigit() or int(parts[0]) < most:
+        return None
+    numbers = [float(part) for part in parts]
+    within = all(number < _SIXTY for number in numbers[1:])
+    seconds = sum(number * unit for number, unit in zip(numbers, units, strict=True))
+    return datetime(1900, 1, 1) + timedelta(seconds=seconds) if within else None
+
+
+def written_as(cell: str, others: Sequence[str] = ()) -> list[str]:
+    """Formats, as for ``datetime.strptime``, in which date-times may be written: several where it may be more.
+
+    Parameters
+    ----------
+    cell
+        One of them.
+    others
+        More of the same column, of which each has to fit.
+
+    Returns
+    -------
+    The formats.
 
     Examples
     --------
     >>> written_as("25.10.2020 02:00"), written_as("1/2/2020")
     (['%d.%m.%Y %H:%M'], ['%d/%m/%Y', '%m/%d/%Y'])
     """
-    found = []
-    for date in _DATES:
-        for time in _TIMES:
-            written = f"{date} {time}".strip()
-            if not written or (date and time in _SHORT):
-                continue
-            try:
-                datetime.strptime(_meridiem(cell.strip()), written)
-            except ValueError:
-                continue
-            found.append(written)
-    return found
+    fits = [written for written in _FORMATS if _parses(cell, written)]
+    return [written for written in fits if all(_parses(other, written) for other in others)] or fits
+
+
+def _parses(cell: str, written: str) -> bool:
+    """Whether a cell is written so."""
+    try:
+        datetime.strptime(_meridiem(cell.strip()), written)
+    except ValueError:
+        return False
+    return True
 
 
 def _meridiem(cell: str) -> str:

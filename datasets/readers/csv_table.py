@@ -209,7 +209,7 @@ class CsvBackend(BackendEntrypoint):
             long_name="recorded values",
             drop_variables=drop_variables,
         )
-        dataset["recording"].attrs |= told | _notes(layout)
+        dataset["recording"].attrs |= told | _notes(layout, dataset)
         return dataset.assign_coords(label_columns(path, layout, options, len(recording)))
 
 
@@ -259,7 +259,7 @@ def _units(layout: Layout, columns: Sequence[int], units: str) -> tuple[str, dic
     return (own[0] or units, {}) if len(set(own)) == 1 else (units, {"channel_units": own})
 
 
-def _notes(layout: Layout) -> dict[str, Any]:
+def _notes(layout: Layout, dataset: xr.Dataset) -> dict[str, Any]:
     """What was done to the table."""
     top, notes = layout.top, []
     if top.logger:
@@ -272,6 +272,8 @@ def _notes(layout: Layout) -> dict[str, Any]:
         notes.append(f"left out {', '.join(map(repr, top.aside))}, which number or date the rows")
     if top.below and not top.units and not top.logger and top.names is not None:
         notes.append(f"joined the names in {top.below + 1} rows")
+    if wraps := dataset["time"].attrs.pop("wraps", 0) if "time" in dataset.coords else 0:
+        notes.append(f"let the counter of its clock, which has 32 bits, run on where it began anew ({wraps} times)")
     if layout.has_header and all(label.isdigit() for label in layout.labels if label not in top.aside):
         notes.append("took the numbers in the first row for names of the columns")
     return {"notes": notes} if notes else {}

@@ -18,6 +18,9 @@ from .table_fast import is_simple, read_block
 from .table_layout import READER, Joined, Layout, Readable, Scan, blocks, open_rows
 
 _BLOCK_CELLS = 2**19
+# Cells that are looked at to tell how dates are written; a date-time with the letters of its zone.
+_MOST_LOOKED_AT = 2000
+_ZONE = re.compile(r"(.*\d)\s+([A-Z]{3,4})")
 # A number with its unit, its name or the time in one cell, as Grafana and the Arduino's serial monitor write them.
 _NUMBER = r"[+-]?[\d.,]+(?:[eE][+-]?\d+)?"
 _MEASURED = re.compile(rf"{_NUMBER}\s?(?:%|°?[^\W\d_]\S{{0,7}})|[^\W\d]\w*\s*[:=]\s*{_NUMBER}|[\d:.]+ -> .*")
@@ -197,7 +200,8 @@ class _Reading:
         except BadCellError as bad:
             label = self.layout.labels[self.clock_column]
             near = lines[bad.row] <= _last_of_top(self.layout)
-            raise _unreadable_time(self.path, label, self.clock, lines[bad.row], bad.cell, near=near) from bad
+            advice = _formats(bad.cell, cells, near=near)
+            raise _unreadable_time(self.path, label, self.clock, lines[bad.row], bad.cell, advice) from bad
 
 
 def reads(layout: Layout) -> Callable[[str], float]:
@@ -301,7 +305,7 @@ def _last_of_top(layout: Layout) -> int:
     return layout.top.skip + layout.has_header + layout.top.below + 2
 
 
-def _unreadable_time(path: str, label: str, clock: Clock, line: int, cell: str, *, near: bool) -> ValueError:
+def _unreadable_time(path: str, label: str, clock: Clock, line: int, cell: str, advice: str) -> ValueError:
     """Build the error of a clock's cell that is not a time, or not of the first row's kind."""
     kinds = {
         "seconds": "numbers, or ISO date-times, throughout",
@@ -313,13 +317,16 @@ def _unreadable_time(path: str, label: str, clock: Clock, line: int, cell: str, 
         path,
         f"hold {kinds[clock.kind]} in its clock column {label!r}",
         f"{cell!r} at line {line}",
-        f"{_formats(cell, near=near)}, name another column in time_column=, {SET_CLOCK_ASIDE}",
+        f"{advice}, name another column in time_column=, {SET_CLOCK_ASIDE}",
     )
 
 
-def _formats(cell: str, *, near: bool) -> str:
-    """The format in which a cell may be written, as an option; what else to do with one that is no time."""
-    found = written_as(cell)
+def _formats(cell: str, others: Sequence[str], *, near: bool) -> str:
+    """The format in which a cell and others of its column may be written, as an option; else what to do with it."""
+    found, zone = written_as(cell, others[:_MOST_LOOKED_AT] if near else ()), _ZONE.fullmatch(cell.strip())
     if found:
         return "Give " + " or ".join(f"time_format={each!r}" for each in found[:2])
+    if zone is not None:
+        written = "%Y-%m-%d %H:%M:%S" if looks_like_date(zone[1]) else (written_as(zone[1]) or ["%d.%m.%Y %H:%M"])[0]
+        return f"Give time_format='{written} {zone[2]}' and timezone={zone[2]!r}"
     return "Give time_format= (such as '%d.%m.%Y %H:%M')" if near else "Correct or remove that line if it is no row"

@@ -33,11 +33,15 @@ _SAME_STEP = 1e-6
 _SERIAL_DAYS = ((30_000, 60_000), (724_000, 754_000))
 _PART_OF_A_DAY = 0.5
 _SINCE_1970 = 1e8
+_COUNTER, _FEW = 2**32, 3
+# Of times that begin anew, all but a few of the rows go forward.
+_MOST_ANEW = 0.02
 # Seconds since 1970 of the years from 1980 to 2100.
 _RECENT = (3.2e8, 4.1e9)
 # Days of three minutes, which would be seconds at 500 Hz; numbers that are whole but for rounding.
 _TINY_STEP, _NEARLY = 2e-3, 1e-4
 _DATED = re.compile(r"date|datum|fecha|дата", re.IGNORECASE)
+_YEARS = re.compile(r"(?:^|[\W_])(?:years?|jahre?|années?|años?)(?:[\W_]|$)", re.IGNORECASE)
 _STAMPED = re.compile(r"stamp", re.IGNORECASE)
 
 
@@ -133,10 +137,11 @@ def clock_time(
     instants, label = np.concatenate(rows.instants), layout.labels[column]
     if clock.is_time_of_day:
         instants = past_midnight(instants)
+    instants, wraps = unwrapped(instants, clock)
     fault = None if options.any_order else first_fault(instants)
     if fault is not None:
         raise _not_forward(path, label, rows.lines, instants, fault)
-    attrs: dict[str, Any] = {"units": "s", "long_name": "time"}
+    attrs: dict[str, Any] = {"units": "s", "long_name": "time", **({"wraps": wraps} if wraps else {})}
     if clock.kind == "seconds":
         seconds = instants
         if _told_unit(layout, options, column) is None:
@@ -147,6 +152,19 @@ def clock_time(
         seconds, start = seconds_since_first(instants, has_zone=clock.has_zone)
         attrs |= {} if clock.is_time_of_day else {"start_time": start}
     return xr.Coordinates({"time": ("time", seconds, attrs)}), _one_rate(seconds)
+
+
+def unwrapped(instants: np.ndarray[Any, np.dtype[Any]], clock: Clock) -> tuple[np.ndarray[Any, np.dtype[Any]], int]:
+    """Times of a counter of 32 bits without its jumps back to 0, as micros() has after 71 minutes, and their number."""
+    whole = _COUNTER / clock.per_second
+    if clock.kind != "seconds" or clock.per_second < UNITS["ms"] or len(instants) < _FEW or instants.max() >= whole:
+        return instants, 0
+    steps = np.diff(instants)
+    usual, falls = float(np.median(steps)), steps < 0
+    near = np.abs(steps[falls] + whole - usual) < _HOLE_STEPS * usual
+    if not falls.any() or not near.all():
+        return instants, 0
+    return instants + whole * np.cumsum(np.r_[0, falls]), int(falls.sum())
 
 
 def _check_year(path: str, label: str, rows: Rows, seconds: np.ndarray[Any, np.dtype[Any]]) -> None:
@@ -176,6 +194,14 @@ def _check_unit(path: str, label: str, seconds: np.ndarray[Any, np.dtype[Any]]) 
             f"hold dates in its clock column {label!r}, or state their unit",
             got,
             "Give time_unit='d' for days, as Excel and MATLAB count them, or time_unit='s'",
+        )
+    if _YEARS.search(label):
+        raise refusal(
+            READER,
+            path,
+            f"count seconds in its clock column {label!r}",
+            "years",
+            f"Leave it out with drop_channels=[{label!r}], {SET_CLOCK_ASIDE}",
         )
     if label.strip().lower() == "epoch" and seconds[0] < _SINCE_1970 and (np.diff(seconds) == 1).all():
         raise refusal(
@@ -209,12 +235,15 @@ def _not_forward(
 ) -> ValueError:
     """Build the error of a clock that repeats or goes backwards."""
     now, before = instants[row], instants[row - 1]
+    anew = bool(now <= instants[0]) and float(np.mean(instants[1:] < instants[:-1])) < _MOST_ANEW
+    split = "If another recording begins there, split the table at that line and open each; otherwise give "
     how = "repeats" if now == before else f"goes backwards from {instant_text(before)}"
     return refusal(
         READER,
         path,
         f"have increasing times in its clock column {label!r}",
         f"{instant_text(now)} at line {lines[row]}, which {how}",
-        "Give order='sort' for rows that are shuffled, duplicates='first' for times that repeat, or timezone= for "
+        (split if anew and now != before else "Give ")
+        + "order='sort' for rows that are shuffled, duplicates='first' for times that repeat, or timezone= for "
         f"local times ('Europe/Berlin'), {SET_CLOCK_ASIDE}",
     )

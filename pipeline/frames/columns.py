@@ -46,6 +46,8 @@ _NAMED = [
 ]
 # Values of a label at most, and rows for each of them at least.
 _MOST_VALUES, _ROWS_A_VALUE = 24, 8
+# Values of a label that are no whole numbers, at most: signals of coarse steps have more.
+_FEW_LEVELS = 4
 # Rows of a stretch that are read to see what channels hold, and bytes.
 _MOST_ROWS, _MOST_BYTES = 4_096, 4_000_000
 _MOST_ROWS_READ, _MOST_BYTES_READ = 200_000, 100_000_000
@@ -139,6 +141,8 @@ def _kind(column: NDArray[np.float64], *, alone: bool) -> str:
     enough = len(known) >= _FEW_ROWS or (len(known) >= _FEW_ROWS // 2 and _regular(steps))
     if enough and (steps > 0).all():
         return "counts the rows" if (steps == 1).all() else "rises from row to row"
+    if len(known) >= _FEW_ROWS and (steps >= 0).all() and np.count_nonzero(steps) >= max(_FEW_ROWS, len(known) // 20):
+        return "rises or stays from row to row"
     if len(known) >= _FEW_ROWS and not alone and np.mean(steps == steps[0]) > 0.9 and steps[0] != 0:
         return "counts the rows"
     return _few_kind(known, values, alone=alone)
@@ -153,6 +157,8 @@ def _few_kind(known: NDArray[np.float64], values: NDArray[np.float64], *, alone:
         return "has only the value " + _shown(values) if len(values) == 1 else "has only the values " + _shown(values)
     if alone:
         return "whole" if few else "plain"
+    if few and len(values) <= _FEW_LEVELS and _lasts(known):
+        return "has only the values " + _shown(values)
     return "has only whole values that last" if (known % 1 == 0).all() and _lasts(known) else "plain"
 
 
@@ -178,8 +184,21 @@ def _shown(values: NDArray[np.float64]) -> str:
     return f"{shown}, ... ({len(values)} in all)" if len(values) > 5 else shown
 
 
-def check_signals(path: object, names: Sequence[str], sample: NDArray[Any] | None, config: OpenConfig) -> None:
+def check_signals(
+    path: object, names: Sequence[str], sample: NDArray[Any] | None, config: OpenConfig, *, clocked: bool = False
+) -> None:
     """Refuse channels that may be no signals, unless the user has named the channels.
+
+    Parameters
+    ----------
+    path
+        Where they come from, for the error.
+    names, sample
+        As for :func:`suspects`.
+    config
+        ``channels``.
+    clocked
+        Whether the recording has a clock, in whose place only one that is called so is offered.
 
     Raises
     ------
@@ -193,7 +212,8 @@ def check_signals(path: object, names: Sequence[str], sample: NDArray[Any] | Non
     labels = [name for name, why in found.items() if "clock" not in why and "row" not in why]
     others = [name for name in found if name not in labels]
     ways = [f"keep labels with labels={labels!r}"] if labels else []
-    if rising := [name for name in others if "counts" not in found[name] and "number" not in found[name]]:
+    clocks = [name for name in others if "counts" not in found[name] and "number" not in found[name]]
+    if rising := [name for name in clocks if not clocked or "clock" in found[name]]:
         ways.append(f"make a clock the clock with time_column={rising[0]!r}")
     ways.append(f"leave them out with drop_channels={[*found]!r}")
     ways.append("take all columns with channels='all'" if len(found) < len(names) else "take them with channels='all'")

@@ -214,7 +214,7 @@ def _selected(used: xr.Dataset, names: list[str], config: OpenConfig, path: Path
     places = [place for place, name in enumerate(known) if name not in aside]
     sampled = sampled if chunk_bytes(whole.data) <= _MOST_DECODED else ""
     sample = rows_of_sample(whole, places, read=sampled == "read") if sampled and known else None
-    check_signals(path, [known[place] for place in places], sample, config)
+    check_signals(path, [known[place] for place in places], sample, config, clocked="time" in whole.coords)
     found = chosen(whole, config, path)
     if "channel" not in found.coords or found["channel"].equals(whole["channel"]):
         return found
