@@ -24,7 +24,7 @@ from manifold_observer.tasks.frames import stft as stft_task
 
 from .carried import carried
 from .given import keeps_dates
-from .labels import in_order
+from .labels import channel_name, in_order
 from .recording import Clock, clock, start_time
 from .runs import Cut, computed
 from .segments import FrameRun, frame_runs, run_groups, unused_samples
@@ -334,7 +334,7 @@ def _labels(recording: xr.DataArray, name: str = "", values: NDArray[Any] | None
     """Labels of the features, channel by channel."""
     n = recording.sizes["channel"]
     known = "channel" in recording.coords
-    channels = [str(c) for c in recording["channel"].values] if known else [str(k) for k in range(n)]
+    channels = [channel_name(c) for c in recording["channel"].values] if known else [str(k) for k in range(n)]
     if values is None:
         return xr.Coordinates({"channel": ("feature", np.array(channels, object))})
     repeated = np.repeat(np.array(channels, object), len(values))
@@ -373,6 +373,8 @@ def _frames(
         name="frames",
         attrs={
             "units": "1",
+            # Levels and histograms have no unit, and yet mean something else in another one.
+            "recording_units": str(recording.attrs.get("units", "unknown")),
             **attrs,
             "frame_samples": length,
             "hop_samples": stride,
