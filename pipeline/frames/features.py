@@ -28,6 +28,7 @@ from .labels import channel_name, in_order
 from .recording import Clock, clock, start_time
 from .runs import Cut, computed
 from .segments import FrameRun, frame_runs, run_groups, unused_samples
+from .units import spelt_units
 from .variables import annotate
 
 Frame = int | float | str | timedelta | np.timedelta64
@@ -373,8 +374,7 @@ def _frames(
         name="frames",
         attrs={
             "units": "1",
-            # Levels and histograms have no unit, and yet mean something else in another one.
-            "recording_units": str(recording.attrs.get("units", "unknown")),
+            "recording_units": spelt_units(recording),  # levels have no unit, and yet mean something in one
             **attrs,
             "frame_samples": length,
             "hop_samples": stride,
