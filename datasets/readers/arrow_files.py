@@ -17,7 +17,7 @@ _COPY = "Copy it again, or export it again"
 
 
 class Column(NamedTuple):
-    """A column: its name, ``kind`` (number, flag, instant, text or other), type, and whether some cells are empty.
+    """A column: name, ``kind`` (number, flag, instant, duration, text or other), type, and whether cells are empty.
 
     ``zoned``: instants are in UTC.
     """
@@ -69,6 +69,27 @@ class Cells:
                         answer[low - start : high - start, place] = _numbers(table.column(name))
                 first = last
         return answer
+
+
+def read_words(path: str, names: tuple[str, ...], *, parquet: bool) -> dict[str, list[str]]:
+    """Read columns of text whole; empty cells are empty texts.
+
+    Parameters
+    ----------
+    path
+        The file.
+    names
+        Of the columns.
+    parquet
+        Whether it is Parquet.
+    """
+    words: dict[str, list[str]] = {name: [] for name in names}
+    with _Opened(path, parquet) as file:
+        for number in range(len(file.lengths())):
+            table = file.group(number, names)
+            for name in names:
+                words[name] += ["" if cell is None else str(cell) for cell in table.column(name).to_pylist()]
+    return words
 
 
 def read_layout(path: str, *, parquet: bool) -> Layout:
@@ -140,6 +161,8 @@ class _Opened:
             kind = "flag"
         elif types.is_timestamp(field.type) or types.is_date(field.type):
             kind = "instant"
+        elif types.is_duration(field.type):
+            kind = "duration"
         elif types.is_string(field.type) or types.is_large_string(field.type) or types.is_dictionary(field.type):
             kind = "text"
         dtype = np.dtype(np.uint8 if kind == "flag" else np.float64)
@@ -162,7 +185,7 @@ class _Opened:
 def _numbers(column: Any) -> Samples:
     """Cells as numbers: empty ones NaN, instants nanoseconds."""
     values = column.to_numpy()
-    if values.dtype.kind == "M":
-        empty, ticks = np.isnat(values), values.astype("datetime64[ns]").astype(np.int64)
+    if values.dtype.kind in "Mm":
+        empty, ticks = np.isnat(values), values.astype(f"{values.dtype.kind}8[ns]").astype(np.int64)
         return np.where(empty, np.nan, ticks) if empty.any() else ticks
     return values.astype(np.float64) if values.dtype.kind == "O" else values

@@ -14,7 +14,7 @@ from xarray.core import indexing
 
 from manifold_observer.datasets.regular import uniform_time
 
-from .arrow_files import READER, Cells, Column, Layout, read_layout
+from .arrow_files import READER, Cells, Column, Layout, read_layout, read_words
 from .contract import (
     CHUNK_BYTES,
     check_channels,
@@ -48,6 +48,7 @@ class ArrowBackend(BackendEntrypoint):
         "sampling_rate",
         "channels",
         "drop_channels",
+        "labels",
     )
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
@@ -69,6 +70,7 @@ class ArrowBackend(BackendEntrypoint):
         sampling_rate: float | None = None,
         channels: Sequence[str] | None = None,
         drop_channels: Sequence[str] = (),
+        labels: Sequence[str] = (),
     ) -> xr.Dataset:
         """Open one table; its cells are read when they are used.
 
@@ -88,6 +90,8 @@ class ArrowBackend(BackendEntrypoint):
             Names of the columns to take, in this order. By default all numbers but the clock.
         drop_channels
             Names of the columns to leave out.
+        labels
+            Names of columns of words that become coordinates along time; those of numbers stay channels.
 
         Returns
         -------
@@ -95,19 +99,21 @@ class ArrowBackend(BackendEntrypoint):
         """
         check_sampling_rate(READER, sampling_rate)
         path = local_file(READER, filename_or_obj)
-        if (words := describe(path)) not in (PARQUET, FEATHER):
-            raise refusal(READER, path, "be a Parquet or Feather table", words, "Replace it with the recording")
-        parquet = words == PARQUET
+        if (found := describe(path)) not in (PARQUET, FEATHER):
+            raise refusal(READER, path, "be a Parquet or Feather table", found, "Replace it with the recording")
+        parquet = found == PARQUET
         layout = read_layout(path, parquet=parquet)
+        words = tuple(column.name for column in layout.columns if column.name in labels and column.kind == "text")
         clock = _clock(path, layout, time_column, (*(channels or ()), *drop_channels))
-        columns = _channels(path, layout, clock, channels, drop_channels)
+        wanted = None if channels is None else [name for name in channels if name not in words]
+        columns = _channels(path, layout, clock, wanted, (*drop_channels, *words))
         dtype = np.result_type(*(np.float64 if c.gappy and c.dtype.kind != "f" else c.dtype for c in columns))
         dtype = np.dtype(np.float32 if dtype == np.float16 else dtype)
         cells = Cells(path, parquet, tuple(column.name for column in columns), layout.stops, dtype)
         check_channels(READER, path, len(columns))
         if not cells.shape[0]:
             raise refusal(READER, path, "hold rows", "none", "Wait until one is written")
-        return recording_dataset(
+        dataset = recording_dataset(
             lazy_variable(SampledArray(cells), dtype, cells.shape),
             path=path,
             channels=list(cells.columns),
@@ -117,6 +123,8 @@ class ArrowBackend(BackendEntrypoint):
             long_name="recorded values",
             drop_variables=drop_variables,
         )
+        beside = read_words(path, words, parquet=parquet) if words else {}
+        return dataset.assign_coords({name: ("time", np.array(texts, str)) for name, texts in beside.items()})
 
 
 class ColumnTimes(BackendArray):
@@ -157,7 +165,8 @@ def _clock(path: str, layout: Layout, time_column: str | None, spoken_for: Seque
     free = [column for column in layout.columns if column.name not in spoken_for]
     instants = [column for column in free if column.kind == "instant"]
     called = [column for column in free if column.kind == "number" and name_and_units(column.name)[0] in _CLOCKS]
-    found = instants or called
+    passed = [column for column in free if column.kind == "duration"]
+    found = instants or passed or called
     if len(found) > 1:
         names = [column.name for column in found]
         remedy = f"Choose with time_column={names[0]!r}"
@@ -173,7 +182,11 @@ def _channels(
     if channels is not None:
         wanted = [_named(path, layout, name, "channels") for name in channels]
     else:
-        wanted = [c for c in layout.columns if c != clock and c.kind != "instant" and not c.name.startswith(_INDEX)]
+        wanted = [
+            c
+            for c in layout.columns
+            if c != clock and c.kind not in ("instant", "duration") and not c.name.startswith(_INDEX)
+        ]
     wanted = [column for column in wanted if column not in out]
     numbers = [column for column in wanted if column.kind in ("number", "flag")]
     others = [column.name for column in wanted if column not in numbers]
@@ -183,7 +196,7 @@ def _channels(
         names = [column.name for column in layout.columns]
         raise refusal(READER, path, "hold a column of numbers", f"only {listed(names)}", "Check what was exported")
     if others:
-        told(READER, path, f"{listed(others)} hold no numbers and are left out.")
+        told(READER, path, f"{listed(others)} hold no numbers and are left out. Keep labels with labels={others!r}.")
     return numbers
 
 
@@ -214,6 +227,9 @@ def _time(
             raise refusal(READER, path, f"have a time in its first row of {clock.name!r}", "none", "Leave it out")
         first, per_second = int(beginning), 1e9
         attrs["start_time"] = str(np.datetime64(first, "ns")) + ("Z" if clock.zoned else "")
+    elif clock.kind == "duration":
+        cells = Cells(path, parquet, (clock.name,), layout.stops, np.dtype(np.float64))
+        per_second = 1e9
     elif clock.kind == "number":
         cells = Cells(path, parquet, (clock.name,), layout.stops, np.dtype(np.float64))
         per_second = _per_second(path, clock.name, time_unit)

@@ -13,12 +13,13 @@ from manifold_observer.tasks.comparison import baselines as tasks
 from manifold_observer.tasks.engine.conditioning import Conditioning, conditioned
 from manifold_observer.tasks.observers import observer
 
+from ..frames.alike import frames_like
 from ..frames.conditioning import conditioning_of
 from ..frames.given import takes_frames
-from ..frames.labels import frame_labels, segment_of
+from ..frames.labels import MAKE_FRAMES, frame_labels, segment_of
 from ..frames.segments import restarts
 from ..graph.compute import compute, task
-from ..observers.projections import frame_blocks, projections
+from ..observers.projections import are_embedded, frame_blocks, projections
 
 Floats = NDArray[np.float64]
 # Widest features of which all principal components are sought (the scatter matrix is held here).
@@ -63,7 +64,7 @@ def baselines(
     """
     mean, n_modes = embedding["feature_mean"].values, embedding.sizes["mode"]
     inverse = np.linalg.pinv(embedding["lift"].values)
-    frames = frames.transpose("frame", "feature")
+    frames = frames_like("baselines: frames", embedding, frames, MAKE_FRAMES)
     starts = restarts(segment_of(frames))
     how = conditioning_of(embedding)
     axes = tasks.principal_axes(_scatter(frames, mean, how), n_modes)
@@ -72,7 +73,7 @@ def baselines(
     same = observer.contracting(np.eye(len(poles)), poles, 1.0)
     drives = observer.project(components, np.zeros(len(poles)), same.drive)
     smoothed, _ = observer.scan(drives, starts, components[starts], np.zeros(len(poles)), poles)
-    embedded = embedding["coordinate"].sizes["frame"] == frames.sizes["frame"]
+    embedded = are_embedded(embedding, frames)
     estimates = {
         **({"diffusion_maps": embedding["coordinate"].values} if embedded else {}),
         **{f"moving_average_{width}": observer.moving_average(inputs, starts, width) for width in widths},

@@ -20,6 +20,7 @@ from manifold_observer.tasks.observers import observer
 
 from ..engine.cuts import shrinking_windows
 from ..engine.shrink import PRINCIPAL
+from ..frames.join import seconds_between
 from ..frames.labels import segment_of
 from ..graph.compute import compute, one_blas_thread, silent, task
 from ..graph.slabs import rows_of
@@ -32,6 +33,8 @@ _SPAN, _TOGETHER = 2048, 256
 # Frames whose numbers tell whether frames of the same times are the embedded ones: evenly spread, and the extreme ones
 # of some coordinates, for the others may all be silent.
 _COMPARED, _EXTREMES = 5, 3
+# Share of the shortest step of time by which times of the same frame may differ.
+_NEAR = 1e-6
 
 
 class Read(NamedTuple):
@@ -92,7 +95,7 @@ def embedded_numbers(embedding: xr.Dataset, frames: xr.DataArray) -> Integers:
     (array([1, 2]), array([-1, -1, -1]))
     """
     n = frames.sizes["frame"]
-    number = _by_time(embedding, frames)
+    number = by_time(embedding, frames)
     known = np.flatnonzero(number >= 0)
     if not len(known) or "reference" not in embedding:
         return np.full(n, -1)
@@ -120,18 +123,26 @@ def along_axes(embedding: xr.Dataset, frames: xr.DataArray) -> Floats:
     return np.asarray(values[0])
 
 
-def _by_time(embedding: xr.Dataset, frames: xr.DataArray) -> Integers:
+def by_time(embedding: xr.Dataset, frames: xr.DataArray) -> Integers:
     """Embedded frames of the same times; all in their order where neither has times and there are as many."""
     n, n_known = frames.sizes["frame"], embedding.sizes["frame"]
     if "time" not in embedding.coords or "time" not in frames.coords:
         same = n == n_known and "time" not in embedding.coords and "time" not in frames.coords
         return np.arange(n) if same else np.full(n, -1)
     ours, theirs = embedding["time"].values, frames["time"].values
-    begun = [labelled["time"].attrs.get("start_time") for labelled in (embedding, frames)]
-    if begun[0] != begun[1] or ours.dtype.kind != theirs.dtype.kind or (np.diff(ours) <= 0).any():
+    apart = _apart(embedding, frames)
+    if apart is None or ours.dtype.kind != theirs.dtype.kind or (np.diff(ours) <= 0).any():
         return np.full(n, -1)
-    place = np.minimum(np.searchsorted(ours, theirs), n_known - 1)
-    return np.where(ours[place] == theirs, place, -1)
+    # Some frames of a dated recording count from the first of them, which rounds otherwise.
+    wanted, near = (theirs + apart, _NEAR * float(np.diff(ours).min(initial=1.0))) if apart else (theirs, 0.0)
+    place = np.minimum(np.searchsorted(ours, wanted - near), n_known - 1)
+    return np.where(np.abs(ours[place] - wanted) <= near, place, -1)
+
+
+def _apart(embedding: xr.Dataset, frames: xr.DataArray) -> float | None:
+    """Seconds from the start of an embedding's clock to that of frames; None where they have no common clock."""
+    begun = [labelled["time"].attrs.get("start_time") for labelled in (embedding, frames)]
+    return 0.0 if begun[0] == begun[1] else seconds_between(*begun)
 
 
 class _Map(NamedTuple):

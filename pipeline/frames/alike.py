@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from ..graph.warn import warn
 from .labels import channels_of, in_order, in_rows
+from .units import power_of_ten
 
-MEANING = ("features", "window", "units", "frame_period", "frame_samples", "hop_samples")
+MEANING = ("features", "window", "units", "recording_units", "frame_period", "frame_samples", "hop_samples")
 """Attributes of frames without which their numbers mean something else; an embedding keeps them as ``frames_...``."""
 # Relative difference of frame periods and durations that clocks of two files may show.
 _CLOCKS_AGREE = 0.01
@@ -198,10 +199,11 @@ def _check_kind(what: str, known: Meaning, new: Meaning, who: str) -> None:
     for name, words, remedy in (
         ("features", "kind", "Make them in the same way"),
         ("window", "STFT window", "Make them in the same way"),
-        ("units", "unit", "Convert the recording"),
+        ("units", "unit", "Convert the recording, as in recording / 1000, and correct its attribute 'units'"),
+        ("recording_units", "unit", "Convert the recording, as in recording / 1000, and correct its attribute 'units'"),
     ):
         wanted, got = (str(one.attrs.get(name, "unknown")) for one in (known, new))
-        if wanted != got and not {wanted, got} & set(_UNKNOWN):
+        if not {wanted, got} & set(_UNKNOWN) and (power_of_ten(wanted) or wanted) != (power_of_ten(got) or got):
             raise ValueError(f"{what} must have the {words} of {who}, {wanted!r}; got {got!r}. {remedy}.")
 
 

@@ -24,10 +24,11 @@ from manifold_observer.tasks.frames import stft as stft_task
 
 from .carried import carried
 from .given import keeps_dates
-from .labels import in_order
+from .labels import channel_name, in_order
 from .recording import Clock, clock, start_time
 from .runs import Cut, computed
 from .segments import FrameRun, frame_runs, run_groups, unused_samples
+from .units import spelt_units
 from .variables import annotate
 
 Frame = int | float | str | timedelta | np.timedelta64
@@ -334,7 +335,7 @@ def _labels(recording: xr.DataArray, name: str = "", values: NDArray[Any] | None
     """Labels of the features, channel by channel."""
     n = recording.sizes["channel"]
     known = "channel" in recording.coords
-    channels = [str(c) for c in recording["channel"].values] if known else [str(k) for k in range(n)]
+    channels = [channel_name(c) for c in recording["channel"].values] if known else [str(k) for k in range(n)]
     if values is None:
         return xr.Coordinates({"channel": ("feature", np.array(channels, object))})
     repeated = np.repeat(np.array(channels, object), len(values))
@@ -373,6 +374,7 @@ def _frames(
         name="frames",
         attrs={
             "units": "1",
+            "recording_units": spelt_units(recording),  # levels have no unit, and yet mean something in one
             **attrs,
             "frame_samples": length,
             "hop_samples": stride,

@@ -36,7 +36,10 @@ def takes_frames(function: Callable[Arguments, Result]) -> Callable[Arguments, R
 
     @functools.wraps(function)
     def called(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        bound = signature.bind(*args, **kwargs)
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{function.__name__}: {error}; its arguments are {tuple(signature.parameters)}.") from None
         dated = False
         for name, value in bound.arguments.items():
             if value is not None and name in _TAKEN:

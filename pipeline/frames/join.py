@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -10,12 +11,13 @@ import xarray as xr
 from .alike import aligned, meaning_of
 from .dates import in_dates, is_dated
 from .given import frames_in_order
+from .labels import MAKE_FRAMES, in_order
 
 # Frame periods of pause between recordings that have no common clock.
 _PAUSE = 2.0
 
 
-def concat(parts: Sequence[xr.DataArray]) -> xr.DataArray:
+def concat(parts: Iterable[xr.DataArray]) -> xr.DataArray:
     """Join frames in their order, each recording a segment (or several) of its own.
 
     Recordings whose clocks go on one after the other keep them. Where a clock starts over, as that of
@@ -47,10 +49,9 @@ def concat(parts: Sequence[xr.DataArray]) -> xr.DataArray:
     >>> joined.time.values, joined.segment.values
     (array([0.5, 1.5, 3.5, 4.5]), array([0, 0, 1, 1]))
     """
-    if not parts:
-        raise ValueError("concat: parts must hold the frames of at least 1 recording; got none.")
-    dated = all(isinstance(part, xr.DataArray) and is_dated(part) for part in parts)
-    parts = [frames_in_order(f"concat: the frames of recording {k}", part) for k, part in enumerate(parts, 1)]
+    given = _listed(parts)
+    dated = all(isinstance(part, xr.DataArray) and is_dated(part) for part in given)
+    parts = [_frames_of(k, part) for k, part in enumerate(given, 1)]
     first = parts[0]
     if len(parts) == 1:
         return in_dates(first) if dated else first
@@ -72,6 +73,34 @@ def concat(parts: Sequence[xr.DataArray]) -> xr.DataArray:
         joined["time"].attrs["unknown_pauses"] = unknown
     joined = joined.assign_attrs(time_shifts=shifts, unused_samples=unused)
     return in_dates(joined) if dated else joined
+
+
+def _listed(parts: Any) -> list[Any]:
+    """The parts of a list, or of whatever gives them one by one."""
+    if isinstance(parts, xr.DataArray | xr.Dataset) or not isinstance(parts, Iterable):
+        raise TypeError(
+            f"concat: parts must be a list of the frames of each recording; got a {type(parts).__name__}. Write "
+            "mo.concat([frames, more_frames])."
+        )
+    given = list(parts)
+    if not given:
+        raise ValueError("concat: parts must hold the frames of at least 1 recording; got none.")
+    return given
+
+
+def _frames_of(number: int, part: Any) -> xr.DataArray:
+    """Frames of one recording, at least one."""
+    what = f"concat: the frames of recording {number}"
+    frames = in_order(what, frames_in_order(what, part), ("frame", "feature"), MAKE_FRAMES)
+    if not frames.sizes["frame"]:
+        raise ValueError(f"{what} must hold at least 1 frame; got 0. Leave that recording out.")
+    missing = [name for name in ("time", "segment") if name not in frames.coords]
+    if missing or "frame_period" not in frames.attrs:
+        got = f"no {missing[0]!r}" if missing else "no attribute 'frame_period'"
+        raise ValueError(
+            f"{what} must have 'time', 'segment' and the attribute 'frame_period'; got {got}. {MAKE_FRAMES}"
+        )
+    return frames
 
 
 def _shift(first: xr.DataArray, part: xr.DataArray, end: float) -> float | None:

@@ -11,12 +11,18 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from ..files.ordinary import check_ordinary
+from ..graph.warn import warn
 from .dates import in_seconds, is_dated
+from .given import array_of
 from .join import seconds_between
 from .label_place import file_for
 from .labels import MAKE_FRAMES
 
 _ENGINE = "manifold-labels"
+# Share of a sample's period by which times round.
+_NEAR = 1e-3
+# Labels of the whole night beside a part of it reach as far beyond the part; in samples they reach further.
+_MUCH_LONGER = 5
 
 
 def open_labels(
@@ -101,6 +107,7 @@ def label_frames(frames: xr.DataArray, labels: xr.Dataset) -> xr.DataArray:
     >>> label_frames(identity(recording), labels).label.values.tolist()
     ['a', 'a', 'a', 'b', 'b', 'b', '', '']
     """
+    frames, labels = array_of("label_frames: frames", frames, ("frame", "feature")), _labels_in_order(labels)
     for name in ("frame_samples", "hop_samples", "frame_period"):
         if name not in frames.attrs:
             raise ValueError(f"label_frames: frames must have the attribute {name!r}; it is not there. {MAKE_FRAMES}")
@@ -114,15 +121,43 @@ def label_frames(frames: xr.DataArray, labels: xr.Dataset) -> xr.DataArray:
     start, stop = labels["time"].values.astype(np.float64), labels["stop"].values.astype(np.float64)
     lasting = stop > start
     found = _longest(begin, end, start[lasting], stop[lasting], codes[lasting])
-    instants = _most_frequent(begin, end, start[~lasting], codes[~lasting])
+    # An instant at the border of two frames is in the later one, however their times round.
+    at = start[~lasting] + _NEAR * period
+    instants = _most_frequent(begin, end, at, codes[~lasting])
     found = np.where(found >= 0, found, instants)
     if not (found >= 0).any():
         raise ValueError(
             f"label_frames: labels must lie within the frames, {begin[0]:g} to {end[-1]:g} s; got labels from "
             f"{start.min():g} to {stop.max():g} s. Are they those of this recording?"
         )
+    _warn_beyond(begin[0], end[-1], stop)
     text = np.append(names, "").astype(object)[found]
     return frames.assign_coords(label=("frame", text, {"long_name": "label of the frame"}))
+
+
+def _labels_in_order(labels: Any) -> xr.Dataset:
+    """Labels with their times in seconds, or a refusal."""
+    lacks = [name for name in ("label", "time", "stop") if not isinstance(labels, xr.Dataset) or name not in labels]
+    if lacks:
+        got = f"a Dataset without {lacks[0]!r}" if isinstance(labels, xr.Dataset) else f"a {type(labels).__name__}"
+        raise TypeError(
+            "label_frames: labels must be a Dataset as mo.open_labels gives it, with 'label', 'time' and 'stop'; got "
+            f"{got}. Open the file of labels with mo.open_labels."
+        )
+    if not is_dated(labels):
+        return labels
+    plain = in_seconds(labels)
+    seconds = (labels["stop"].values - labels["time"].values[0]) / np.timedelta64(1, "s")
+    return plain.assign_coords(stop=("time", seconds)).assign_attrs(dated=1)
+
+
+def _warn_beyond(first: float, last: float, stop: NDArray[np.float64]) -> None:
+    """Labels that reach far beyond the frames may count something else than seconds."""
+    if stop.max() - last > _MUCH_LONGER * (last - first):
+        warn(
+            f"label_frames: labels reach to {stop.max():g} s, frames from {first:g} to {last:g} s. If the labels count "
+            "samples or milliseconds, convert them to seconds, or name their columns so, as in start_ms and stop_ms."
+        )
 
 
 def labels_of(pattern: Any, recording: str | os.PathLike[str], column: str | None = None) -> xr.Dataset:

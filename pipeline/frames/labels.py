@@ -97,6 +97,17 @@ def channels_of(labelled: xr.DataArray | xr.Dataset) -> NDArray[Any] | None:
     return np.asarray(labelled["channel"].values) if "channel" in labelled.coords else None
 
 
+def channel_name(name: Any) -> str:
+    """Name of a channel, which some files give as padded bytes.
+
+    Examples
+    --------
+    >>> channel_name(b"C3  "), channel_name(3)
+    ('C3', '3')
+    """
+    return name.decode(errors="replace").rstrip("\0 ") if isinstance(name, bytes) else str(name)
+
+
 def frame_labels(labelled: xr.DataArray | xr.Dataset) -> dict[Any, xr.DataArray]:
     """Coordinates that belong to the frames alone."""
     return {name: c for name, c in labelled.coords.items() if c.dims == ("frame",)}

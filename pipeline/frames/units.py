@@ -1,4 +1,4 @@
-"""Units of recordings that are joined: converted where they differ by a power of ten, else refused."""
+"""Units and channels of recordings that are joined: converted and put in order by name, else refused."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 
 import xarray as xr
+
+from .labels import channel_name, in_rows
 
 UNKNOWN = ("", "unknown", "none")
 """What stands where a file does not tell a unit: it goes with any."""
@@ -31,6 +33,22 @@ def units_of(recording: xr.DataArray) -> str | None:
     """
     units = str(recording.attrs.get("units", "")).strip()
     return None if units.lower() in UNKNOWN else units
+
+
+def spelt_units(recording: xr.DataArray) -> str:
+    """Unit of a recording, or those of all channels by their names, where they differ.
+
+    Examples
+    --------
+    >>> labels = {"channel": ["b", "a"], "channel_units": ("channel", ["uV", "degC"])}
+    >>> spelt_units(xr.DataArray([[1.0, 2.0]], dims=("time", "channel"), coords=labels, attrs={"units": "mixed"}))
+    'a degC; b uV'
+    """
+    units = units_of(recording) or "unknown"
+    if units != "mixed" or not {"channel", "channel_units"} <= set(recording.coords):
+        return units
+    pairs = zip(recording["channel"].values, recording["channel_units"].values, strict=True)
+    return "; ".join(sorted(f"{channel_name(name)} {own}" for name, own in pairs))
 
 
 def power_of_ten(units: str) -> tuple[int, str] | None:
@@ -108,7 +126,7 @@ def in_units(recording: xr.DataArray, units: str | None, what: str) -> xr.DataAr
 
 
 def alike(recordings: Sequence[xr.DataArray], what: str) -> list[xr.DataArray]:
-    """Recordings in the units of the first that tells its own; channels of other names are refused.
+    """Recordings in the units and the order of channels of the first that tells its own.
 
     Parameters
     ----------
@@ -120,7 +138,7 @@ def alike(recordings: Sequence[xr.DataArray], what: str) -> list[xr.DataArray]:
     Raises
     ------
     ValueError
-        Units that do not measure the same, or channels of other names or in another order.
+        Units that do not measure the same, or channels of other names.
 
     Examples
     --------
@@ -129,27 +147,40 @@ def alike(recordings: Sequence[xr.DataArray], what: str) -> list[xr.DataArray]:
     [1.0, 0.001]
     """
     units = next((own for own in map(units_of, recordings) if own is not None), None)
-    _check_channels(recordings, what)
-    return [in_units(recording, units, what) for recording in recordings]
+    _check_mixed(recordings, what)
+    wanted = next((names for names in map(_names_of, recordings) if names is not None), None)
+    return [in_units(_in_order_of(wanted, recording, what), units, what) for recording in recordings]
 
 
-def _check_channels(recordings: Sequence[xr.DataArray], what: str) -> None:
-    """Channels must bear the same names in the same order, where a file names them."""
-    named = [(recording, _names_of(recording)) for recording in recordings]
-    told = [(recording, names) for recording, names in named if names is not None]
-    for recording, names in told[1:]:
-        if names != told[0][1]:
+def _check_mixed(recordings: Sequence[xr.DataArray], what: str) -> None:
+    """Channels of different units must have the same ones in every recording."""
+    spelt = [(spelt_units(each), each) for each in recordings if units_of(each) == "mixed"]
+    for units, recording in spelt[1:]:
+        if units != spelt[0][0]:
             raise ValueError(
-                f"{what}: recordings must have the same channels in the same order; got {', '.join(told[0][1][:9])} "
-                f"and {', '.join(names[:9])} in {recording.attrs.get('source', 'the next')}. Choose recordings "
-                "of the same sensors, or rename their channels."
+                f"{what}: recordings must have the same units channel by channel; got {spelt[0][0]} and {units} in "
+                f"{recording.attrs.get('source', 'the next')}. Convert it, or correct its units."
             )
+
+
+def _in_order_of(wanted: list[str] | None, recording: xr.DataArray, what: str) -> xr.DataArray:
+    """A recording with its channels in the wanted order, where both have names."""
+    names = _names_of(recording)
+    if wanted is None or names is None or names == wanted:
+        return recording
+    if sorted(names) != sorted(wanted) or len(set(names)) < len(names):
+        raise ValueError(
+            f"{what}: recordings must have the same channels; got {', '.join(wanted[:9])} and "
+            f"{', '.join(names[:9])} in {recording.attrs.get('source', 'the next')}. Choose recordings of the same "
+            "sensors, or rename the channels that are the same."
+        )
+    return in_rows(recording.isel(channel=[names.index(name) for name in wanted]))
 
 
 def _names_of(recording: xr.DataArray) -> list[str] | None:
     """Names of the channels; None where the file only numbers them."""
     if "channel" not in recording.coords:
         return None
-    names = [str(name) for name in recording["channel"].values]
+    names = [channel_name(name).strip() for name in recording["channel"].values]
     numbered = [f"ch{k + 1}" for k in range(len(names))]
     return None if names == numbered else names

@@ -45,6 +45,12 @@ def seam(carry: xr.DataArray, frames: xr.DataArray, bridged: int = 0) -> Seam:
     apart = seconds_between(carry.attrs.get("start_time"), frames["time"].attrs.get("start_time"))
     wait = float(frames["time"][0]) + (apart or 0.0) - float(carry.attrs["last_time"])
     period = float(carry.attrs["frame_period"])
+    if apart and wait <= 0:
+        raise ValueError(
+            "observe: frames must come after the carry; got frames of a recording from "
+            f"{frames['time'].attrs['start_time']}, {-wait:g} s before the last frame that the carry has seen. "
+            "Observe recordings in the order of their clocks, or give no carry."
+        )
     gap = wait > GAP_PERIODS * period
     return Seam(gap, gap and not (bridged and wait < (bridged + 1) * period))
 

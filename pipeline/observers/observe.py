@@ -20,6 +20,7 @@ from .carries import SINCE, ages_of, carry_attrs, given_carry, joined, seam, tab
 from .config import ObserverConfig
 from .coordinates import observe_coordinates, reads_coordinates
 from .filters import Chosen, choose_filter
+from .projections import are_embedded
 from .scans import scan_chunks, scan_varying
 
 Floats = NDArray[np.float64]
@@ -222,16 +223,12 @@ def starts_before(
     """Coordinates to start segments from, for initial="paper"; None where the filter says."""
     if config.initial != "paper":
         return None
-    psi = embedding["coordinate"]
-    same = psi.sizes["frame"] == frames.sizes["frame"]
-    if same and "time" in psi.coords and "time" in frames.coords:
-        same = bool(np.array_equal(psi["time"].values, frames["time"].values))
-    if not same:
+    if not are_embedded(embedding, frames):
         raise ValueError(
             "observe: initial='paper' starts from the coordinates of the embedded frames, and these are other "
             "frames. Take initial='steady'."
         )
-    return psi.values[starts]
+    return np.asarray(embedding["coordinate"].values[starts])
 
 
 def _carry(carry: xr.DataArray | None, n_modes: int) -> Any:

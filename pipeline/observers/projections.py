@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from manifold_observer.tasks.engine.conditioning import Conditioning, conditioned
 from manifold_observer.tasks.observers import observer
 
+from ..embedding.read import by_time, embedded_numbers
 from ..graph.compute import Progress, compute, silent, task
 from ..graph.slabs import ROWS_BYTES, rows_of
 from ..graph.spans import blocks
@@ -68,3 +69,22 @@ def _project(
     """One block times each matrix."""
     values = conditioned(np.asarray(frames, np.float64), conditioning)
     return [observer.project(values, mean, matrix) for matrix in matrices]
+
+
+def are_embedded(embedding: xr.Dataset, frames: xr.DataArray) -> bool:
+    """Whether frames are all the embedded ones in their order, as far as times and kept values tell.
+
+    Examples
+    --------
+    >>> known = xr.DataArray([[5.0], [6.0]], dims=("frame", "feature"), coords={"time": ("frame", [0.0, 1.0])})
+    >>> embedding = known.to_dataset(name="reference")
+    >>> are_embedded(embedding, known), are_embedded(embedding, known.assign_coords(time=known.time + 60))
+    (True, False)
+    """
+    wanted = np.arange(frames.sizes["frame"])
+    if len(wanted) != embedding.sizes["frame"]:
+        return False
+    if ("time" in embedding.coords) != ("time" in frames.coords):
+        return True
+    found = embedded_numbers(embedding, frames) if "reference" in embedding else by_time(embedding, frames)
+    return bool(np.array_equal(found, wanted))

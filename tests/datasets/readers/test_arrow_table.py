@@ -166,3 +166,24 @@ def test_mutated_files__give_values_or_one_sentence(data, tmp_path_factory):
         except ValueError as error:
             said = str(error)
     assert str(path) in said
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("words", [["wake", "sleep", None] * 10, pd.Categorical(["wake", "sleep", None] * 10)])
+def test_labels__may_be_words_or_categories(tmp_path, kind, words):
+    path = written(tmp_path, {"stage": words, **VALUES, "time": np.arange(30) / 10}, kind)
+    for chosen in ({}, {"channels": ["right"]}):
+        recording = mo.open_recording(path, labels="stage", **chosen)
+        assert recording.channel.values.tolist() == chosen.get("channels", ["left", "right"])
+        assert recording.stage.values.tolist() == ["wake", "sleep", ""] * 10
+    frames = mo.log_rms(mo.open_recording(path, labels="stage"), frame=3, hop=3)
+    assert set(frames.stage.values) <= {"wake", "sleep", ""}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_durations__are_a_clock(tmp_path, kind, unit):
+    elapsed = (np.arange(30) * 2000 + 5000).astype("timedelta64[ms]").astype(f"timedelta64[{unit}]")
+    recording = mo.open_recording(written(tmp_path, {"elapsed": elapsed, **VALUES}, kind))
+    np.testing.assert_allclose(recording.time, 5 + 2.0 * np.arange(30))
+    assert recording.channel.values.tolist() == ["left", "right"]

@@ -103,3 +103,24 @@ def test_scores__have_equally_smoothed_pca_among_them():
     assert brought["estimate"].values.tolist() == ["smoothed_pca"]
     with pytest.raises(ValueError, match="must be given together"):
         mo.scores({"mine": own}, truth, frames=FRAMES)
+
+
+def test_baselines__channels_in_another_order_give_the_same():
+    recording = xr.DataArray(
+        smooth_motion(np.random.default_rng(1), 400, 3) * [1, 3, 9],
+        dims=("time", "channel"),
+        coords={"time": np.arange(400) / 10, "channel": ["x", "y", "z"]},
+    )
+    frames = mo.identity(recording)
+    embedding = mo.embed(frames, n_modes=2)
+    expected = mo.baselines(embedding, frames)
+    for name, found in mo.baselines(embedding, mo.identity(recording[:, ::-1])).items():
+        np.testing.assert_array_equal(found, expected[name])
+    with pytest.raises(ValueError, match="baselines: frames must have the channels of the embedding; got 'x' missing"):
+        mo.baselines(embedding, mo.identity(recording[:, 1:]))
+
+
+def test_baselines__as_many_new_frames_have_no_diffusion_maps():
+    embedding = EMBEDDING.assign_coords(time=FRAMES["time"])
+    assert "diffusion_maps" in mo.baselines(embedding, FRAMES)
+    assert "diffusion_maps" not in mo.baselines(embedding, FRAMES.assign_coords(time=FRAMES["time"] + 1000))

@@ -141,3 +141,19 @@ def test_with_channels__orders_or_refuses():
     twice = recording(n=10, names=["C3", "C3", "Cz", "Pz"])
     with pytest.raises(ValueError, match="must have the channels"):
         with_channels("continue: a", twice, NAMES)
+
+
+@pytest.mark.parametrize("kind", ["log_rms", "histogram", "identity", "stft"])
+def test_another_unit_is_refused_and_another_spelling_is_not(embedded, kind):
+    e = embedded(kind)
+    with pytest.raises(ValueError, match="must have the unit of the embedding, 'uV'; got 'mV'"):
+        mo.observe(e, FEATURES[kind](recording(seed=1, units="mV"))[:50])
+    expected = mo.observe(e, FEATURES[kind](recording(seed=1))[:50])["state"]
+    for units in ("µV", "microvolts", "unknown"):
+        found = mo.observe(e, FEATURES[kind](recording(seed=1, units=units))[:50])["state"]
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_names_of_channels_as_padded_bytes_are_words():
+    named = recording().assign_coords(channel=np.array([name.encode().ljust(6) for name in NAMES]))
+    assert mo.log_rms(named, frame=10)["channel"].values.tolist() == NAMES

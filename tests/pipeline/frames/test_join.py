@@ -78,3 +78,33 @@ def test_join__other_features_or_periods_are_refused():
         concat([part(), part(p=2)])
     with pytest.raises(ValueError, match=r"must have the frame period of the first, 1 s; got 2 s"):
         concat([part(), part(period=2.0)])
+
+
+def test_join__parts_may_come_one_by_one():
+    joined = concat(part(start=start) for start in ("2020-03-09T12:00", "2020-03-10T12:00"))
+    assert joined.sizes["frame"] == 4
+    dated = [
+        each.assign_coords(time=("frame", DAYS + np.timedelta64(k, "D"))) for k, each in enumerate((part(), part()))
+    ]
+    assert concat(each for each in dated)["segment"].values.tolist() == [0, 0, 1, 1]
+
+
+DAYS = np.array(["2020-03-09T12:00:00", "2020-03-09T12:00:01"], "datetime64[ns]")
+
+
+@pytest.mark.parametrize(
+    ("parts", "error", "sentence"),
+    [
+        (part(), TypeError, "concat: parts must be a list of the frames of each recording; got a DataA"),
+        ([part(), part()[:0]], ValueError, "the frames of recording 2 must hold at least 1 frame; got 0"),
+        ([part().rename(frame="time_", feature="channel")] * 2, ValueError, "must have dims .frame, feature.; got"),
+        (
+            [part().drop_vars("segment"), part()],
+            ValueError,
+            "recording 1 must have 'time'.*; got no 'segment'",
+        ),
+    ],
+)
+def test_join__what_is_no_frames_is_refused_in_words(parts, error, sentence):
+    with pytest.raises(error, match=sentence):
+        concat(parts)

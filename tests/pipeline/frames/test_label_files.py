@@ -46,6 +46,7 @@ def by_hand(begin, end, start, stop, text):
 
 
 @examples(150)
+@pytest.mark.filterwarnings("ignore:label_frames. labels reach to")
 @given(data=st.data())
 def test_label_frames__is_the_largest_part(data):
     frame, hop = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 6))
@@ -121,3 +122,40 @@ def test_names_file__and_places(tmp_path):
     assert not names_file(("a", "b"))
     assert not names_file("stage")
     assert file_for("l/{stem}-{name}.csv", "r/n1.edf") == "l/n1-n1.edf.csv"
+
+
+@pytest.mark.parametrize("start", [0.0, 1000.0, 1.6e9])
+def test_label_frames__an_instant_at_a_border_is_in_the_later_frame_however_times_round(start):
+    frames = mo.log_rms(recorded(2000, 100.0, start), frame="0.5s")
+    at = start + np.arange(1, 19)
+    found = mo.label_frames(frames, labelled(at, at, [str(k) for k in range(1, 19)]))
+    places = np.flatnonzero(found["label"].values != "")
+    assert places.tolist() == [2 * k for k in range(1, 19)]
+
+
+def test_label_frames__date_times_in_a_dataset_count_from_the_recording():
+    day = np.datetime64("2020-03-09T12:00", "ns")
+    second = np.timedelta64(1, "s")
+    labels = xr.Dataset(
+        {"label": ("time", ["a", "b"])},
+        {"time": day + np.array([1, 3]) * second, "stop": ("time", day + np.array([3, 4]) * second)},
+    )
+    dated = recorded(6, start_time="2020-03-09T12:00:00")
+    assert mo.label_frames(mo.identity(dated), labels)["label"].values.tolist() == ["", "a", "a", "b", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("labels", "got"),
+    [
+        ("labels.csv", "got a str. Open the file"),
+        (xr.Dataset({"label": ("time", ["a"])}, {"time": [0.0]}), "got a Dataset without 'stop'"),
+    ],
+)
+def test_label_frames__what_is_no_labels_is_refused_in_words(labels, got):
+    with pytest.raises(TypeError, match=f"label_frames: labels must be a Dataset as mo.open_labels gives it.*{got}"):
+        mo.label_frames(mo.identity(recorded(6)), labels)
+
+
+def test_label_frames__labels_that_reach_far_beyond_the_frames_are_told():
+    with pytest.warns(UserWarning, match="labels reach to 4000 s, frames from 0 to 40 s. If the labels count samples"):
+        mo.label_frames(mo.identity(recorded(40)), labelled([0, 1000], [1000, 4000], ["a", "b"]))

@@ -89,13 +89,40 @@ def test_run__refuses_units_that_measure_something_else(tmp_path, units):
     assert not (tmp_path / "out.zarr").exists()
 
 
-@pytest.mark.parametrize("channels", [("a", "c", "b"), ("a", "b", "d")])
+@pytest.mark.parametrize("channels", [("a", "b", "d"), ("a", "c", "d")])
 def test_run__refuses_other_channels(tmp_path, channels):
     parts = [stored(tmp_path / "a.nc", WALK[:80], "mV"), stored(tmp_path / "b.nc", WALK[80:], "mV", channels)]
-    with pytest.raises(
-        ValueError, match=rf"the same channels in the same order; got a, b, c and {', '.join(channels)}"
-    ):
+    with pytest.raises(ValueError, match=rf"the same channels; got a, b, c and {', '.join(channels)}"):
         run(parts, tmp_path / "out.zarr", CONFIG)
+
+
+def test_run__takes_channels_in_another_order_by_name(tmp_path):
+    turned = WALK[80:][:, [2, 0, 1]]
+    parts = [stored(tmp_path / "a.nc", WALK[:80], "mV"), stored(tmp_path / "b.nc", turned, "mV", ("c", "a", "b"))]
+    frames = run(parts, tmp_path / "out.zarr", CONFIG)["frames/frames"]
+    np.testing.assert_array_equal(frames.values, WALK)
+    assert frames["channel"].values.tolist() == ["a", "b", "c"]
+
+
+def mixed(units, values=WALK):
+    labels = {"channel": ["a", "b", "c"], "channel_units": ("channel", units)}
+    return xr.DataArray(values, dims=("time", "channel"), coords=labels, attrs={"units": "mixed"})
+
+
+def test_alike__units_that_differ_from_channel_to_channel_are_compared_by_name():
+    one, same = mixed(["uV", "mV", "degC"]), mixed(["uV", "mV", "degC"])[:, [1, 2, 0]]
+    np.testing.assert_array_equal(alike([one, same], "run")[1], one)
+    with pytest.raises(ValueError, match="the same units channel by channel; got a uV; b mV; c degC and a mV; b uV"):
+        alike([one, mixed(["mV", "uV", "degC"])], "run")
+
+
+@pytest.mark.parametrize("make", [mo.identity, lambda recording: mo.log_rms(recording, frame=2)])
+def test_observe__units_that_differ_from_channel_to_channel_are_compared_by_name(make):
+    one, other = mixed(["uV", "mV", "degC"]), mixed(["mV", "uV", "degC"])
+    embedding = mo.embed(make(one), n_modes=2, window=9)
+    mo.observe(embedding, make(one[:, ::-1]))
+    with pytest.raises(ValueError, match="the unit of the embedding, 'a uV; b mV; c degC'; got 'a mV; b uV; c degC'"):
+        mo.observe(embedding, make(other))
 
 
 def test_continue__goes_on_in_the_units_of_the_result(tmp_path):

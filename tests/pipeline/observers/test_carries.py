@@ -5,6 +5,7 @@ import pytest
 import xarray as xr
 
 import manifold_observer.pipeline as mo
+from strategies import smooth_motion
 from toy import EMBEDDING, FRAMES, N, P
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
@@ -63,3 +64,28 @@ def test_observe__a_lazy_carry_is_looked_at_as_it_is_computed():
     result = mo.observe(EMBEDDING, FRAMES.chunk(frame=40), carry=(carry * np.nan).chunk())
     with pytest.raises(ValueError, match="carry must hold finite numbers"):
         result.compute()
+
+
+def dated(values, day):
+    time = np.datetime64(day, "ns") + (np.arange(len(values)) * 1000).astype("timedelta64[ms]")
+    return xr.DataArray(values, dims=("time", "channel"), coords={"time": time, "channel": ["x", "y", "z"]})
+
+
+def test_observe__embedded_frames_with_dates_are_known_in_parts_too():
+    frames = mo.identity(dated(smooth_motion(np.random.default_rng(0), 300, 3), "2020-03-09T12:00:00.1"))
+    embedding = mo.embed(frames, n_modes=2)
+    whole = mo.observe(embedding, frames)
+    for cut in (1, 77, 250):
+        first = mo.observe(embedding, frames[:cut])
+        second = mo.observe(embedding, frames[cut:], carry=first["carry"])
+        np.testing.assert_array_equal(np.concatenate([first["state"], second["state"]]), whole["state"])
+
+
+def test_observe__a_carry_of_a_later_day_is_refused():
+    values = smooth_motion(np.random.default_rng(0), 300, 3)
+    monday, tuesday = (mo.identity(dated(values, day)) for day in ("2020-03-09", "2020-03-10"))
+    embedding = mo.embed(monday, n_modes=2)
+    carry = mo.observe(embedding, tuesday)["carry"]
+    with pytest.raises(ValueError, match="observe: frames must come after the carry; got frames of a rec"):
+        mo.observe(embedding, monday, carry=carry)
+    mo.observe(embedding, tuesday, carry=mo.observe(embedding, monday)["carry"])
