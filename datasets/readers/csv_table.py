@@ -197,20 +197,27 @@ class CsvBackend(BackendEntrypoint):
             units_row=units_row,
             missing=missing,
         )
-        recording, time, rate, columns = _read_table(path, layout, options)
-        own, told = _units(layout, columns, units)
-        dataset = recording_dataset(
-            xr.Variable(("time", "channel"), recording),
-            path=path,
-            channels=[layout.labels[column] for column in columns],
-            time=time,
-            sampling_rate=rate,
-            units=own,
-            long_name="recorded values",
-            drop_variables=drop_variables,
-        )
-        dataset["recording"].attrs |= told | _notes(layout, dataset)
-        return dataset.assign_coords(label_columns(path, layout, options, len(recording)))
+        return _dataset(path, layout, options, units, drop_variables)
+
+
+def _dataset(
+    path: str, layout: Layout, options: TableOptions, units: str | None, drop_variables: str | Iterable[str] | None
+) -> xr.Dataset:
+    """The recording with its labels, and what is known of it."""
+    recording, time, rate, columns = _read_table(path, layout, options)
+    own, told = _units(layout, columns, units)
+    dataset = recording_dataset(
+        xr.Variable(("time", "channel"), recording),
+        path=path,
+        channels=[layout.labels[column] for column in columns],
+        time=time,
+        sampling_rate=rate,
+        units=own,
+        long_name="recorded values",
+        drop_variables=drop_variables,
+    )
+    dataset["recording"].attrs |= told | _notes(layout, dataset)
+    return dataset.assign_coords(label_columns(path, layout, options, len(recording)))
 
 
 def _read_table(
