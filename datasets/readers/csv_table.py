@@ -201,7 +201,7 @@ class CsvBackend(BackendEntrypoint):
 
 
 def _dataset(
-    path: str, layout: Layout, options: TableOptions, units: str | None, drop_variables: str | Iterable[str] | None
+    path: str, layout: Layout, options: TableOptions, units: str, drop_variables: str | Iterable[str] | None
 ) -> xr.Dataset:
     """The recording with its labels, and what is known of it."""
     recording, time, rate, columns = _read_table(path, layout, options)
