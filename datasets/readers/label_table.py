@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from .contract import refusal
 from .label_windows import read_windows
+from .libraries import library
 
 READER = "labels"
 _STARTS = ("onset", "start", "begin", "beginning", "start_time", "begin_time", "onset_time", "t_start", "tmin", "from")
@@ -65,8 +67,48 @@ def read_label_table(path: str, column: str | None, recording: str | None) -> La
     lines = _lines(path)
     if track := _audacity(lines):
         return _labels(path, *track)
-    windows = lines[0].lstrip().startswith("{")
-    table = read_windows(path, recording) if windows else _of_recording(path, _table(path, lines), recording)
+    if lines[0].lstrip().startswith("{"):
+        return _from_table(path, read_windows(path, recording), column)
+    return _from_table(path, _of_recording(path, _table(path, lines), recording), column)
+
+
+def read_arrow_labels(path: str, column: str | None, recording: str | None, *, parquet: bool) -> Labels:
+    """Read a Parquet or Feather table of labels.
+
+    Parameters
+    ----------
+    path
+        The file.
+    column, recording
+        As for :func:`read_label_table`.
+    parquet
+        Whether it is Parquet.
+    """
+    module = library(READER, path, "pyarrow.parquet" if parquet else "pyarrow.feather", "pyarrow")
+    try:
+        with open(path, "rb") as file:
+            found = module.read_table(file).to_pandas()
+    except Exception as error:
+        said = " ".join(str(error).split())[:200]
+        raise refusal(READER, path, "be a table that pyarrow can read", f"{said!r}", "Copy it again") from None
+    if not isinstance(found.index, pd.RangeIndex):
+        found = found.reset_index()
+    table = found.astype(object).map(_as_text)
+    table.columns = [str(name).strip() for name in table.columns]
+    return _from_table(path, _of_recording(path, table, recording), column)
+
+
+def _as_text(cell: Any) -> str:
+    """A cell as a table of text has it."""
+    if isinstance(cell, pd.Timedelta):
+        return repr(cell.total_seconds())
+    if isinstance(cell, str):
+        return cell.strip()
+    return "" if pd.isna(cell) else cell.isoformat() if isinstance(cell, pd.Timestamp) else str(cell)
+
+
+def _from_table(path: str, table: pd.DataFrame, column: str | None) -> Labels:
+    """Labels of a table of text."""
     start, stop, start_time, used = _times(path, table)
     texts = table[_label_column(path, table, used, column)]
     empty = texts.str.lower().isin(_NOTHING).to_numpy()
@@ -164,7 +206,9 @@ def _times(path: str, table: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray
     first = _column(table, _STARTS) or _column(table, _INSTANTS)
     if first is None:
         got = f"{', '.join(table.columns[:9])}"
-        raise refusal(READER, path, "have a column of starts", got, _HEADER)
+        counted = any(name_and_units(name)[1].startswith("sample") for name in table.columns)
+        remedy = f"Divide sample numbers by the sampling rate. {_HEADER}" if counted else _HEADER
+        raise refusal(READER, path, "have a column of starts", got, remedy)
     start, start_time = _seconds(path, table, first)
     used = [first]
     if last := _column(table, _STOPS):

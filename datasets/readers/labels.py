@@ -13,11 +13,11 @@ from .brainvision_header import read_header as read_vhdr
 from .contract import local_file, refusal
 from .edf_header import read_header
 from .edf_notes import notes_of
-from .label_table import READER, Labels, read_label_table
+from .label_table import READER, Labels, read_arrow_labels, read_label_table
 from .libraries import library
 from .mat5_scan import scan_mat5
 from .mne_raw import noted
-from .sniff import BDF, BRAINVISION, EDF, FIF, MATLAB_5, MIDI, TEXT, UNKNOWN, XDF, describe
+from .sniff import BDF, BRAINVISION, EDF, FEATHER, FIF, MATLAB_5, MIDI, PARQUET, TEXT, UNKNOWN, XDF, describe
 from .wfdb_notes import read_notes
 from .xdf import markers
 
@@ -100,6 +100,8 @@ def _read(path: str, column: str | None, recording: str | None, sampling_rate: f
         return (_mne if suffix == ".set" else readers[words])(path)
     if suffix in (".hea", ".dat"):
         raise refusal(READER, path, "hold labels", "a WFDB recording", _WAVEFORM)
+    if words in (PARQUET, FEATHER):
+        return read_arrow_labels(path, column, recording, parquet=words == PARQUET)
     if words == TEXT:
         return read_label_table(path, column, recording)
     if suffix and (words == UNKNOWN or os.path.isfile(os.path.splitext(path)[0] + ".hea")):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -66,8 +67,9 @@ def scores(
     >>> float(scores({"mine": estimate}, truth).correlation.round(6).item())
     1.0
     """
-    estimates = _with_smoothed_pca(estimates, embedding, frames, gamma)
-    known = (truth if truth.ndim > 1 else truth.expand_dims("component")).transpose("frame", "component")
+    estimates = _with_smoothed_pca(_named("scores", estimates), embedding, frames, gamma)
+    known = _truth("scores: truth", truth)
+    known = (known if known.ndim > 1 else known.expand_dims("component")).transpose("frame", "component")
     there = np.isfinite(known.values).all(axis=1)
     _check_folds("scores", int(there.sum()), n_folds)
     values = known.values[there].astype(np.float64)
@@ -100,7 +102,8 @@ def class_scores(
         By name, dims ``(frame, mode)``; a result of ``observe`` or ``embed`` stands for its state or
         coordinates.
     labels
-        Whole numbers, dims ``(frame,)``; negative ones (silence, unknown) are left out.
+        Whole numbers or words, dims ``(frame,)``, such as the ``label`` of :func:`label_frames`; negative numbers and
+        empty words (silence, unknown) are left out.
     n_folds
         Blocks held out in turn.
     n_neighbours
@@ -113,7 +116,7 @@ def class_scores(
     Raises
     ------
     TypeError
-        The labels are no whole numbers.
+        The labels are neither whole numbers nor words.
     ValueError
         An estimate has another number of frames than the labels, or holds NaN.
 
@@ -124,11 +127,10 @@ def class_scores(
     >>> float(class_scores({"mine": estimate}, labels).balanced_accuracy.item())
     1.0
     """
-    if labels.dtype.kind not in "iu":
-        raise TypeError(f"class_scores: labels must be whole numbers; got dtype {labels.dtype}.")
-    there = labels.values >= 0
+    estimates, numbers = _named("class_scores", estimates), _classes(labels)
+    there = numbers >= 0
     _check_folds("class_scores", int(there.sum()), n_folds)
-    known = labels.values[there].astype(np.int64)
+    known = numbers[there].astype(np.int64)
     accuracy = []
     for name, estimate in estimates.items():
         values = _values(name, estimate, len(there))[there]
@@ -136,6 +138,51 @@ def class_scores(
         accuracy.append(tasks.balanced_accuracy(reading, known))
     table = xr.Dataset({"balanced_accuracy": ("estimate", accuracy)}, coords={"estimate": list(estimates)})
     return table.assign_attrs(n_folds=n_folds, n_neighbours=n_neighbours, n_frames=int(there.sum()))
+
+
+def _named(who: str, estimates: Any) -> Mapping[str, Estimate]:
+    """Estimates by name; a single one has the name of what it holds."""
+    if isinstance(estimates, xr.DataArray | xr.Dataset):
+        return {str(estimates.name or "estimate") if isinstance(estimates, xr.DataArray) else "estimate": estimates}
+    if isinstance(estimates, Mapping):
+        return estimates
+    raise TypeError(
+        f"{who}: estimates must be a dict of results or arrays by name; got a {type(estimates).__name__}. Write "
+        "{'observer': state}, for instance."
+    )
+
+
+def _truth(what: str, truth: Any) -> xr.DataArray:
+    """A known truth of every frame, with its dims; plain arrays get them."""
+    if not isinstance(truth, xr.DataArray):
+        if not (hasattr(truth, "shape") and hasattr(truth, "dtype")) or len(truth.shape) not in (1, 2):
+            raise TypeError(
+                f"{what} must be an array with a value or a row for every frame; got a {type(truth).__name__}. "
+                "Write xr.DataArray(values, dims='frame')."
+            )
+        return xr.DataArray(np.asarray(truth), dims=("frame", "component")[: len(truth.shape)])
+    if set(truth.dims) not in ({"frame"}, {"frame", "component"}):
+        raise ValueError(
+            f"{what} must have dims (frame,) or (frame, component); got {truth.dims}. Give the estimates first, "
+            "then the truth, renamed with truth.rename(...)."
+        )
+    return truth
+
+
+def _classes(labels: Any) -> NDArray[np.int64]:
+    """Classes of all frames as numbers, -1 where there is none."""
+    values = np.asarray(_truth("class_scores: labels", labels).values)
+    if values.dtype.kind == "O" and all(isinstance(value, str) for value in values.ravel()):
+        values = values.astype(str)
+    if values.ndim != 1 or values.dtype.kind not in "iubU":
+        raise TypeError(
+            f"class_scores: labels must be whole numbers; got dtype {values.dtype} of shape {values.shape}. Give one "
+            "number or word a frame, as with labels.astype(int) or labels.astype(str)."
+        )
+    if values.dtype.kind != "U":
+        return values.astype(np.int64)
+    numbers = np.unique(values, return_inverse=True)[1].astype(np.int64)
+    return np.where(values == "", -1, numbers)
 
 
 def _with_smoothed_pca(

@@ -13,6 +13,9 @@ import xarray as xr
 
 from .dates import in_dates, in_seconds, is_dated
 
+RECORDING_START = "recording_start"
+"""Attribute of frames with date-times: when their recording started."""
+
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
@@ -75,7 +78,10 @@ def keeps_dates(function: Callable[Arguments, xr.DataArray]) -> Callable[Argumen
     def called(*args: Arguments.args, **kwargs: Arguments.kwargs) -> xr.DataArray:
         recording = args[0] if args else kwargs.get("recording")
         frames = function(*args, **kwargs)
-        return in_dates(frames) if isinstance(recording, xr.DataArray) and is_dated(recording) else frames
+        if not (isinstance(recording, xr.DataArray) and is_dated(recording)):
+            return frames
+        # Some of the frames must still know from when labels in seconds count.
+        return in_dates(frames).assign_attrs({RECORDING_START: str(frames["time"].attrs["start_time"])})
 
     return called
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..files.ordinary import check_ordinary
 from ..graph.warn import warn
 from .dates import in_seconds, is_dated
-from .given import array_of
+from .given import RECORDING_START, array_of
 from .join import seconds_between
 from .label_place import file_for
 from .labels import MAKE_FRAMES
@@ -183,8 +183,12 @@ def _seconds(frames: xr.DataArray, labels: xr.Dataset, before: float) -> NDArray
     """Times of frames in the seconds of the labels; the first sample of a frame is so many seconds before its time."""
     dated = is_dated(frames)
     plain = in_seconds(frames) if dated else frames
-    time = plain["time"]
-    own, other = time.attrs.get("start_time"), labels["time"].attrs.get("start_time")
+    seconds = np.asarray(plain["time"].values, np.float64)
+    own, other = plain["time"].attrs.get("start_time"), labels["time"].attrs.get("start_time")
+    begun = frames.attrs.get(RECORDING_START) if dated else None
+    late = seconds_between(begun, own)
+    if late is not None:
+        own, seconds, before = begun, seconds + late, 0.0
     if dated and str(other).endswith("Z"):
         own = f"{own}Z"  # NumPy's date-times have no zone
     apart = seconds_between(own, other)
@@ -194,10 +198,8 @@ def _seconds(frames: xr.DataArray, labels: xr.Dataset, before: float) -> NDArray
             f"label_frames: labels with dates need a recording whose start is known in the same zone; got {got}. "
             "Give the labels in seconds from its start."
         )
-    # Seconds of dated frames count from the first of them, whose first sample begins the recording.
-    return np.asarray(
-        time.values - apart if apart is not None else time.values + (before if dated else 0.0), np.float64
-    )
+    # Where nothing else is known, dated frames count from the first of them, whose first sample begins the recording.
+    return seconds - apart if apart is not None else seconds + (before if dated else 0.0)
 
 
 def _longest(

@@ -10,7 +10,7 @@ _PLACES = ("{stem}", "{name}")
 # A file that is not there, or no longer, is not a column.
 _SUFFIXES = (
     ".csv", ".tsv", ".txt", ".edf", ".bdf", ".atr", ".ecg", ".qrs", ".ann", ".event", ".mid", ".midi", ".json", ".mat",
-    ".vmrk", ".vhdr", ".set", ".fif", ".xdf",
+    ".vmrk", ".parquet", ".feather", ".vhdr", ".set", ".fif", ".xdf",
 )  # fmt: skip
 
 

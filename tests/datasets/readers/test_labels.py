@@ -4,6 +4,7 @@ import json
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.io
 import xarray as xr
@@ -275,3 +276,30 @@ def test_reader__and_engine_are_one(tmp_path):
     found = read_label_table(str(path), None, None)
     xr.testing.assert_equal(mo.open_labels(path), xr.open_dataset(path, engine="manifold-labels"))
     assert found.text == TEXT
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "feather"])
+def test_tables_of_columns__are_read_like_those_of_text(tmp_path, suffix):
+    pytest.importorskip("pyarrow")
+
+    def stored(name, **columns):
+        path = tmp_path / f"{name}.{suffix}"
+        frame = pd.DataFrame(columns)
+        frame.to_parquet(path) if suffix == "parquet" else frame.to_feather(path)
+        return path
+
+    plain = mo.open_labels(stored("a", start=[0.0, 30.0], stop=[30.0, np.nan], stage=pd.Categorical(["W", "N1"])))
+    assert plain.label.values.tolist() == ["W", "N1"]
+    assert plain.stop.values.tolist() == [30.0, 30.0]
+    when = pd.to_datetime(["2020-03-09T12:00:00", "2020-03-09T12:00:30"]).tz_localize("Europe/Berlin")
+    dated = mo.open_labels(stored("b", onset=when, duration=pd.to_timedelta([30, 5], unit="s"), stage=["W", "N1"]))
+    assert dated.time.attrs["start_time"].startswith("2020-03-09T11:00:00")
+    assert (dated.time.values.tolist(), dated.stop.values.tolist()) == ([0.0, 30.0], [30.0, 35.0])
+    with pytest.raises(ValueError, match="have a column of starts; got stage"):
+        mo.open_labels(stored("c", stage=["W"]))
+
+
+def test_times_in_samples__are_refused_with_what_to_do(tmp_path):
+    path = table(tmp_path / "a.csv", ("start_sample", "stop_sample", "label"), [("0", "250", "W")])
+    with pytest.raises(ValueError, match="label. Divide sample numbers by the sampling rate".replace(".", "[.]")):
+        mo.open_labels(path)

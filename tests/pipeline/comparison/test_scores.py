@@ -122,3 +122,36 @@ def test_class_scores__refuse_what_is_no_class():
         mo.class_scores({"telling": TELLING}, LABELS * 0.5)
     with pytest.raises(ValueError, match="n_folds must lie between"):
         mo.class_scores({"telling": TELLING}, LABELS * 0 - 1)
+
+
+def test_scores__a_single_estimate_and_plain_arrays_are_understood():
+    values = np.random.default_rng(0).normal(size=(60, 2))
+    one = xr.DataArray(values, dims=("frame", "mode"))
+    by_name = mo.scores({"estimate": one}, xr.DataArray(values[:, 0], dims="frame"))
+    xr.testing.assert_identical(mo.scores(one, values[:, 0]), by_name)
+
+
+def test_class_scores__words_are_classes_and_empty_ones_left_out():
+    numbers = np.repeat([-1, 0, 1, 0, 1], 20)
+    one = xr.DataArray(numbers[:, None] + np.linspace(0, 0.1, 100)[:, None], dims=("frame", "mode"))
+    expected = mo.class_scores({"estimate": one}, xr.DataArray(numbers, dims="frame"))
+    for words in (np.array(["", "sleep", "wake"])[numbers + 1], np.array(["", "a", "b"], object)[numbers + 1]):
+        xr.testing.assert_identical(mo.class_scores(one, xr.DataArray(words, dims="frame")), expected)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "sentence"),
+    [
+        (lambda e: mo.scores([e], np.zeros(60)), TypeError, "scores: estimates must be a dict of results.*got a list"),
+        (lambda e: mo.scores(e, [0.0] * 60), TypeError, "scores: truth must be an array.*got a list"),
+        (lambda e: mo.scores(e, e), ValueError, "scores: truth must have dims .frame,. or .frame, component.; got"),
+        (
+            lambda e: mo.class_scores(e, np.linspace(0, 1, 60)),
+            TypeError,
+            "whole numbers; got dtype float64 of shape",
+        ),
+    ],
+)
+def test_scores__what_is_no_estimate_or_truth_is_refused_in_words(call, error, sentence):
+    with pytest.raises(error, match=sentence):
+        call(xr.DataArray(np.zeros((60, 2)), dims=("frame", "mode")))

@@ -108,3 +108,10 @@ DAYS = np.array(["2020-03-09T12:00:00", "2020-03-09T12:00:01"], "datetime64[ns]"
 def test_join__what_is_no_frames_is_refused_in_words(parts, error, sentence):
     with pytest.raises(error, match=sentence):
         concat(parts)
+
+
+def test_join__what_only_some_recordings_have_beside_is_left_out_and_told():
+    with_stage = part().assign_coords(stage=("frame", ["W", "N"]))
+    assert concat([with_stage, with_stage])["stage"].values.tolist() == ["W", "N"] * 2
+    with pytest.warns(UserWarning, match="concat: only some recordings have 'stage', which is left out"):
+        assert "stage" not in concat([with_stage, part()]).coords

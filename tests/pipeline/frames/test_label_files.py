@@ -159,3 +159,16 @@ def test_label_frames__what_is_no_labels_is_refused_in_words(labels, got):
 def test_label_frames__labels_that_reach_far_beyond_the_frames_are_told():
     with pytest.warns(UserWarning, match="labels reach to 4000 s, frames from 0 to 40 s. If the labels count samples"):
         mo.label_frames(mo.identity(recorded(40)), labelled([0, 1000], [1000, 4000], ["a", "b"]))
+
+
+@pytest.mark.parametrize("dated", [False, True])
+def test_label_frames__seconds_count_from_the_recording_for_some_of_its_frames_too(dated):
+    recording = recorded(40)
+    if dated:
+        dates = np.datetime64("2020-03-09T12:00", "ns") + np.arange(40) * np.timedelta64(1, "s")
+        recording = recording.drop_vars("time").assign_coords(time=dates)
+    frames = mo.log_rms(recording, frame=4)
+    whole = mo.label_frames(frames, labelled([0.0, 12.0], [12.0, 40.0], ["a", "b"]))
+    some = mo.label_frames(frames[2:], labelled([0.0, 12.0], [12.0, 40.0], ["a", "b"]))
+    assert whole["label"].values.tolist() == ["a"] * 3 + ["b"] * 7
+    assert some["label"].values.tolist() == ["a"] + ["b"] * 7
