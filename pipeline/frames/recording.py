@@ -297,8 +297,14 @@ def _as_time_channel(recording: xr.DataArray, path: Path) -> xr.DataArray:
     """Transpose to (time, channel), making the channel dimension where there is none."""
     others = [dim for dim in recording.dims if dim != "time"]
     if "time" not in recording.dims or len(others) > 1:
+        remedy = (
+            f" Open it with xarray, stack {others} into one dimension 'channel', and give that to the features instead."
+            if "time" in recording.dims
+            else ""
+        )
         raise ValueError(
             f"open_recording: {path}: variable {recording.name} must have dims (time, channel); got {recording.dims}."
+            + remedy
         )
     if not others:
         return recording.expand_dims(channel=[str(recording.name)]).transpose("time", "channel")
