@@ -1137,6 +1137,45 @@ EXPORTS = [
 MICROS = (2**32 - 5000 + SAMPLES * 1000) % 2**32
 FOUR = np.repeat([0.1, 0.5, 0.9, 0.2], N // 4)
 
+LABVIEW = "LabVIEW Measurement\t\nSeparator\tTab\n***End_of_Header***\t\n\t\n"
+
+INSTRUMENTS = [
+    Row(
+        "instrument",
+        "PicoScope, a blank line above the rows",
+        text(["Time", "a", "b"], exact(SAMPLES / 50), *NOISE.T[:2], below="(ms),(V),(V)\n\n"),
+        {"rate": 50_000, "channels": ["a", "b"], "units": "V"},
+    ),
+    Row(
+        "instrument",
+        "LabVIEW, empty cells above",
+        text(["X_Value", "a", "b", "Comment"], exact(SAMPLES / 1000), *NOISE.T[:2], [""] * N, mark="\t", above=LABVIEW),
+        {"rate": 1000, "channels": ["a", "b"]},
+        {"time_column": "X_Value", "drop_channels": "Comment"},
+        suffix=".txt",
+    ),
+    Row(
+        "instrument",
+        "OptiTrack, names that are units",
+        text(
+            ["Frame", "Time (Seconds)", "X", "Y"],
+            SAMPLES,
+            exact(SAMPLES / 120),
+            *NOISE.T[:2],
+            above="Format Version,1.23,Take Name,t,Rate,120\n\n,,A,A\n,,b,c\n",
+        ),
+        {"near": 120, "channels": ["A b X", "A c Y"]},
+        {"drop_channels": "Frame"},
+    ),
+    Row(
+        "instrument",
+        "NOAA buoy, units in a comment",
+        text([], SAMPLES, NOISE[:, 0], NOISE[:, 1], mark=" ", above="#TIME WSPD WTMP\n#s m/s degC\n"),
+        {"rate": 1, "channels": ["WSPD", "WTMP"]},
+        suffix=".txt",
+    ),
+]
+
 DISGUISED = [
     Row(
         "label in disguise",
@@ -1224,7 +1263,7 @@ DISGUISED = [
     ),
 ]
 
-TABLES = [*CLOCKS, *UNITS, *SERIAL, *DATES, *ORDER, *LABELS, *LOGGERS, *EXPORTS, *DISGUISED]
+TABLES = [*CLOCKS, *UNITS, *SERIAL, *DATES, *ORDER, *LABELS, *LOGGERS, *EXPORTS, *INSTRUMENTS, *DISGUISED]
 
 
 def stored(values=NOISE, dims=("time", "channel"), clock=None, attrs=None, channel=None, **clock_attrs):
@@ -1609,7 +1648,36 @@ STORED += [
     ),
 ]
 
-ROWS = [*TABLES, *STORED]
+NAMED = [
+    Row(
+        "clock that is named",
+        "unit in its name",
+        series(volts=NOISE[:, 0], elapsed_ms=SAMPLES * 4.0),
+        {"rate": 250, "channels": ["volts"]},
+        {"time_column": "elapsed_ms"},
+        **NC,
+    ),
+    Row(
+        "clock that is named",
+        "a letter in its name",
+        series(volts=NOISE[:, 0], clock_h=SAMPLES * 4.0),
+        {"rate": 0.25},
+        {"time_column": "clock_h"},
+        **NC,
+    ),
+    Row(
+        "dimensions",
+        "a grid",
+        stored(NOISE.reshape(N, 3, 1), ("time", "lat", "lon"), SECONDS, units="s"),
+        {"sentence": r"stack \['lat', 'lon'\] into one"},
+        **NC,
+    ),
+    Row("array", "complex", saved(NOISE + 1j), {"sentence": r"array\.view\(float\)"}, **NPY),
+    Row("array", "fields", saved(np.zeros(9, [("t", float), ("x", float)])), {"sentence": "columns of a table"}, **NPY),
+    Row("array", "date-times", saved(np.arange(9).astype("M8[s]")), {"sentence": "It is a clock"}, **NPY),
+]
+
+ROWS = [*TABLES, *STORED, *NAMED]
 
 
 def make(row, folder):

@@ -273,10 +273,7 @@ def _native_dtype(path: str, stored: np.dtype[Any]) -> np.dtype[Any]:
 def _other_dtype(stored: np.dtype[Any]) -> str:
     """How an array of another dtype is saved as numbers, none of which are lost."""
     if stored.names is not None:
-        return (
-            "Save its fields as columns of a table, with pandas.DataFrame(array).to_csv('table.csv', index=False), and "
-            "open that"
-        )
+        return "Save its fields as columns of a table, with pandas.DataFrame(array).to_csv('table.csv'), and open that"
     if stored.kind == "c":
         return "Save its real and imaginary parts as channels, with numpy.save(path, array.view(float))"
     if stored.kind in "mM":

@@ -51,7 +51,7 @@ def _preamble(rows: Sequence[Sequence[str]]) -> int:
         body = rows[above:]
         while above and len(rows[above - 1]) == header and _heads(rows[above - 1], body):
             above -= 1
-    words = all(any(cell.strip() and not is_number(cell) for cell in cells) for cells in rows[:above])
+    words = all(any(not is_number(cell) for cell in cells) for cells in rows[:above] if any(map(str.strip, cells)))
     # A row of many words above values may be a header of another width.
     narrow = all(len(cells) <= _NARROW for cells in rows[:above])
     headed = above < len(rows) and not any(cell.strip() and _is_value(cell, ".") for cell in rows[above])
@@ -151,18 +151,27 @@ def commented(
     """Labels in the last comment above the rows, where it has as many words as they have cells."""
     if not above or not above[-1].startswith(COMMENTS) or not any(_is_value(cell, decimal) for cell in rows[0]):
         return None
-    text = above[-1].lstrip("#%/").strip()
-    names = [cell.strip() for cell in next(csv.reader(separated([text], delimiter), delimiter=delimiter), [])]
+    told = [_cells_of(line, delimiter) for line in above[-2:]]
+    # Units may stand below the names.
+    names = told[0] if len(told[0]) == len(told[-1]) == len(rows[0]) and is_units_row(told[-1]) else told[-1]
     # Words among values are cells of the first row, unless it is the header itself.
     known = not any(_is_value(name, decimal) for name in names) and not find_header(rows, decimal)
     return tuple(names) if len(names) == len(rows[0]) and known else None
+
+
+def _cells_of(comment: str, delimiter: str) -> list[str]:
+    """Cells of a comment."""
+    text = comment.lstrip("#%/").strip()
+    return [cell.strip() for cell in next(csv.reader(separated([text], delimiter), delimiter=delimiter), [])]
 
 
 def with_units(top: Top, rows: Sequence[Sequence[str]], decimal: str, asked: bool | None) -> Top:
     """The top of a table with the units below its header, where there are some."""
     cells = rows[1]
     words = any(cell.strip() for cell in cells) and not any(cell.strip() and _is_value(cell, decimal) for cell in cells)
-    if asked or (words and len(rows) > 2 and len(cells) == len(rows[0]) and is_units_row(cells)):
+    # Above more words, it is a row of names.
+    last = len(rows) > 2 and any(cell.strip() and _is_value(cell, decimal) for cell in rows[2])
+    if asked or (words and last and len(cells) == len(rows[0]) and is_units_row(cells)):
         return replace(top, below=1, units=plain_units(cells))
     return top
 

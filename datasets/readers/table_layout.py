@@ -31,8 +31,7 @@ READER = "csv"
 _SAMPLE_BYTES = 2**16
 _SAMPLE_ROWS = 100
 # Longer lines are not rows of a table; a row is held as cells, each of some fifty bytes.
-LONGEST_LINE = 2**22
-# Characters of a block: enough for pandas to be quick, few enough for the memory.
+LONGEST_LINE = 2**22  # characters, as of a block, which are enough for pandas to be quick
 _FIRST_BLOCK, _BLOCK = 2**16, 2**21
 
 
@@ -219,6 +218,8 @@ class Scan:
     """The first blank line, after which no row may follow."""
     begun: bool = False
     """Whether a row of values was read, or what stands above them."""
+    any_row: bool = False
+    """Whether a row of values was read by cells."""
     above: int = 0
     """Rows that are still above the values: the header, and units."""
 
@@ -239,11 +240,12 @@ class Scan:
                 if self.growing:
                     return
             if not cells:
-                self.blank_line = self.blank_line or self.line
+                self.blank_line = self.blank_line or (self.line if self.any_row else None)
                 continue
             self._check(cells)
             self.begun = self.above <= 1
             if not self.above:
+                self.any_row = True
                 yield self.line, cells
             self.above = max(0, self.above - 1)
 
@@ -340,7 +342,7 @@ def unique_labels(labels: Sequence[str]) -> tuple[str, ...]:
 
     Returns
     -------
-    As many labels, all different; the first of each stays as it is.
+    All different; the first of each stays as it is.
 
     Examples
     --------

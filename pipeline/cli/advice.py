@@ -8,7 +8,8 @@ import re
 import click
 
 _BARE = re.compile(r"[\w./:+-]+(?:,[\w./:+-]+)*")
-_VALUE = r"'[^']*'|\"[^\"]*\"|\[[^\]]*\]|-?\d[\w.+-]*(?<![.])|True|False|None|"
+_WORD = re.compile(r"\w")
+_VALUE = r"'[^']*'|\"[^\"]*\"|\[(?:'[^']*'|\"[^\"]*\"|[^\]'\"])*\]|-?\d[\w.+-]*(?<![.])|True|False|None|"
 _OF_OPENING = re.compile(
     r"(?:open_recording|recording|csv|npy|audio|edf|wfdb|mat|nwb|arrow|brainvision|mne|xdf|spikes|cbin|labels)\b"
 )
@@ -79,7 +80,7 @@ def _option(spelt: tuple[str, str | None], text: str) -> str:
     except (ValueError, SyntaxError):
         value = text
     given = ",".join(map(_in_list, value)) if isinstance(value, list) else str(value)
-    return f"{spelt[0]} {given if _BARE.fullmatch(given) else _quoted(given)}"
+    return f"{spelt[0]} {given if _BARE.fullmatch(given) and _WORD.search(given) else _quoted(given)}"
 
 
 def _in_list(value: object) -> str:

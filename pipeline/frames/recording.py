@@ -244,6 +244,8 @@ def _series_aside(dataset: xr.Dataset, names: list[str], config: OpenConfig) -> 
 def _picked(dataset: xr.Dataset, variable: str | None, path: Path) -> list[str]:
     """Names of the variables that are the recording: one, or several series of one channel each."""
     along = [str(name) for name, values in dataset.data_vars.items() if "time" in values.dims]
+    if path.is_dir():  # a Zarr folder lists its arrays as the disk has them
+        along.sort()
     if variable is None and along and "recording" in dataset.data_vars:
         variable = "recording"
     several = [] if variable is None or variable in dataset.variables else [v.strip() for v in variable.split(",")]
@@ -297,8 +299,14 @@ def _as_time_channel(recording: xr.DataArray, path: Path) -> xr.DataArray:
     """Transpose to (time, channel), making the channel dimension where there is none."""
     others = [dim for dim in recording.dims if dim != "time"]
     if "time" not in recording.dims or len(others) > 1:
+        remedy = (
+            f" Open it with xarray, stack {others} into one dimension 'channel', and give that to the features instead."
+            if "time" in recording.dims
+            else ""
+        )
         raise ValueError(
             f"open_recording: {path}: variable {recording.name} must have dims (time, channel); got {recording.dims}."
+            + remedy
         )
     if not others:
         return recording.expand_dims(channel=[str(recording.name)]).transpose("time", "channel")

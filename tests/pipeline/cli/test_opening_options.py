@@ -111,6 +111,8 @@ RUN = cli.commands["run"]
             "Give --labels 'a b,c', or --time-format '%d.%m'.",
         ),
         ("csv: x; got 1. Give thousands=','.", "Give --thousands ','."),
+        ("csv: x; got 1. Give thousands='.'.", "Give --thousands '.'."),
+        ("csv: x; got 1. Give drop_channels=['t [ns]', 'b'].", "Give --drop-channels 't [ns],b'."),
         ("csv: x; got 1. Name it in channels=.", "Name it in --channels."),
         ("csv: x; got 1. Give nothing=3.", "Give nothing=3."),
     ],

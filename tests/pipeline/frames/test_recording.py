@@ -375,3 +375,13 @@ def test_clock__decides_the_rate_of_what_was_selected(tmp_path, write, selected,
         frames = mo.stft(part, frame="1ms")
     assert frames.attrs["frame_period"] == pytest.approx(round(rate / 1000) / rate)
     assert frames["frequency"].values.max() == pytest.approx(rate / 2 if round(rate / 1000) % 2 == 0 else 0, rel=1e-6)
+
+
+@pytest.mark.parametrize("names", [("b", "a", "c"), ("c", "b", "a")])
+def test_open_recording__several_arrays_of_a_zarr_folder_have_one_order(tmp_path, names):
+    """Whatever order the disk lists them in."""
+    series = {name: ("time", np.arange(5.0) + ord(name)) for name in names}
+    xr.Dataset(series, coords={"time": np.arange(5.0)}).to_zarr(tmp_path / "a.zarr", zarr_format=3, consolidated=False)
+    found = mo.open_recording(tmp_path / "a.zarr")
+    assert found["channel"].values.tolist() == ["a", "b", "c"]
+    np.testing.assert_array_equal(found[0], [97.0, 98.0, 99.0])
