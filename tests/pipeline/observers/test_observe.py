@@ -83,7 +83,8 @@ def test_observe__any_chunking_gives_the_same(options, chunks):
 @pytest.mark.parametrize("options", FILTERS, ids=NAMES)
 def test_observe__any_chunking_gives_the_same_bits(options):
     rng = np.random.default_rng(0)
-    for p in share((257, 1, 40, 3, 8, 5), 2):
+    fewest = M if options.get("gain") in ("kalman", "dmk") else 1  # these tell no more modes apart than features
+    for p in share((257, fewest, 40, 3, 8, 5), 2):
         frames = as_frames(rng.normal(size=(N, p)))
         embedding = EMBEDDING.drop_dims("feature").assign(
             lift=(("feature", "mode"), rng.normal(size=(p, M))),
