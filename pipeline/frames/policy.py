@@ -162,7 +162,7 @@ def _first_passes(local: NDArray[Any], ambiguous: NDArray[np.bool_], zone: str, 
     for start, stop in segment_spans(ambiguous.astype(np.int64)):
         if not ambiguous[start]:
             continue
-        back = np.flatnonzero(np.diff(local[start:stop]) < np.timedelta64(0))
+        back = np.flatnonzero(np.diff(local[start:stop]) < np.timedelta64(0, "s"))
         if len(back) != 1:
             raise ValueError(
                 f"open_recording: {path}: {local[start]!s:.19} comes twice in {zone}, for clocks were put back, and "

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from manifold_observer.tasks.frames.ticks import read_ticks, resolution, simple_period
@@ -90,7 +90,11 @@ def test_read_ticks__what_no_rate_describes_shows():
     places=st.sampled_from([3, 6, 12]),
 )
 def test_read_ticks__finds_the_holes_and_the_rate(rate, n, holes, places):
-    """Holes of five samples and more, of any clock in milliseconds or finer."""
+    """Holes of five samples and more, of any clock in milliseconds or finer; not where its period is about a tick.
+
+    A few hundred samples at 998 Hz have one double step in milliseconds: rounding, or a sample that was lost.
+    """
+    assume(places > 3 or rate <= 900)
     samples = np.arange(n)
     for at, length in holes:
         samples = np.where(np.arange(n) >= at * 14, samples + length, samples)
