@@ -16,14 +16,14 @@ from xarray.backends import BackendEntrypoint
 from .brainvision_header import READER, Header, Marker, read_header, read_markers
 from .contract import check_channels, has_suffix, refusal
 from .mixed_rates import chosen_channels
-from .sampled import Samples, Stretch, distinct_labels, sampled_dataset, segment_numbers, stretch_time, told
+from .sampled import Samples, Source, Stretch, distinct_labels, sampled_dataset, segment_numbers, stretch_time, told
 from .sniff import BRAINVISION, holds
 
 _NEW = "new segment"
 
 
 @dataclass(frozen=True)
-class BrainVisionSource:
+class BrainVisionSource(Source):
     """Some channels of a recording."""
 
     header: Header
@@ -37,11 +37,6 @@ class BrainVisionSource:
     def shape(self) -> tuple[int, int]:
         """Samples and channels."""
         return self.n_samples, len(self.numbers)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of physical values."""
-        return np.dtype(np.float64)
 
     def read(self, start: int, stop: int) -> Samples:
         """Physical values."""

@@ -16,7 +16,7 @@ from .contract import CHUNK_BYTES, check_channels, has_suffix, refusal
 from .edf_header import READER, Header, Signal, read_header
 from .edf_notes import record_stretches
 from .mixed_rates import Channel, chosen_channels, held, listed, of_rate
-from .sampled import Samples, distinct_labels, sampled_dataset, stretch_time, told
+from .sampled import Samples, Source, distinct_labels, sampled_dataset, stretch_time, told
 from .sniff import BDF, EDF, holds
 
 # The trigger channel of BioSemi: what was presented, no measurement.
@@ -24,7 +24,7 @@ _TRIGGERS = ("Status",)
 
 
 @dataclass(frozen=True)
-class EdfSource:
+class EdfSource(Source):
     """Some signals of a file; slower ones hold each value up to the next."""
 
     header: Header
@@ -38,11 +38,6 @@ class EdfSource:
     def shape(self) -> tuple[int, int]:
         """Samples and channels."""
         return self.header.n_records * self.samples, len(self.signals)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of physical values."""
-        return np.dtype(np.float64)
 
     def read(self, start: int, stop: int) -> Samples:
         """Physical values, from the records that hold them."""

@@ -20,7 +20,7 @@ from .contract import check_channels, has_suffix, local_file, refusal
 from .libraries import library
 from .mat5_scan import scan_mat5
 from .mixed_rates import chosen_channels, listed
-from .sampled import Samples, Stretch, distinct_labels, sampled_dataset, segment_numbers, stretch_time, told
+from .sampled import Samples, Source, Stretch, distinct_labels, sampled_dataset, segment_numbers, stretch_time, told
 from .sniff import FIF, HDF5, MATLAB_5, MATLAB_7, describe, holds
 
 READER = "mne"
@@ -36,7 +36,7 @@ _LOCK = threading.Lock()
 
 
 @dataclass(frozen=True)
-class MneSource:
+class MneSource(Source):
     """Some channels of a file."""
 
     path: str
@@ -50,11 +50,6 @@ class MneSource:
     def shape(self) -> tuple[int, int]:
         """Samples and channels."""
         return self.n_samples, len(self.picks)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of physical values."""
-        return np.dtype(np.float64)
 
     def read(self, start: int, stop: int) -> Samples:
         """Physical values, by MNE."""

@@ -29,7 +29,8 @@ class Source(Protocol):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of what :meth:`read` gives."""
+        """Of what :meth:`read` gives: physical values, unless a format stores what it measures."""
+        return np.dtype(np.float64)
 
     def read(self, start: int, stop: int) -> Samples:
         """Samples from ``start`` to before ``stop``, shape (samples, channels)."""

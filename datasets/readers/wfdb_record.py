@@ -15,12 +15,12 @@ from xarray.backends import BackendEntrypoint
 from .contract import check_channels, has_suffix, refusal
 from .libraries import library
 from .mixed_rates import Channel, chosen_channels, held, of_rate
-from .sampled import Samples, distinct_labels, sampled_dataset, stretch_time, stretches_of
+from .sampled import Samples, Source, distinct_labels, sampled_dataset, stretch_time, stretches_of
 from .wfdb_header import READER, Header, Piece, Signal, read_header
 
 
 @dataclass(frozen=True)
-class WfdbSource:
+class WfdbSource(Source):
     """Some signals of a record; slower ones hold each value up to the next."""
 
     path: str
@@ -38,11 +38,6 @@ class WfdbSource:
     def shape(self) -> tuple[int, int]:
         """Samples and channels."""
         return self.samples * sum(piece.n_frames for piece in self.pieces), len(self.signals)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of physical values."""
-        return np.dtype(np.float64)
 
     def read(self, start: int, stop: int) -> Samples:
         """Physical values, from the pieces that hold them."""

@@ -15,6 +15,7 @@ from xarray.indexes import RangeIndex
 from manifold_observer.tasks.frames.ticks import Ticks, read_ticks
 
 from ..graph.spans import Span, segment_spans
+from .dates import as_text
 from .units import UNKNOWN, seconds_in
 
 SAME_RATE = 1e-3
@@ -115,7 +116,7 @@ def start_time(recording: xr.DataArray) -> str | None:
         return None
     time = recording["time"]
     if time.dtype.kind == "M" and time.size:
-        return str(np.datetime_as_string(time[0].values, unit="auto"))
+        return as_text(time[0].values)
     return str(time.attrs["start_time"]) if "start_time" in time.attrs else None
 
 

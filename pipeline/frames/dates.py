@@ -37,7 +37,7 @@ def in_seconds(labelled: Labelled) -> Labelled:
 
 
 def in_dates(labelled: Labelled) -> Labelled:
-    """The same with ``time`` as date-times, where its attribute ``start_time`` says from when it counts.
+    """The same with ``time`` as date-times, where its attribute ``start_time`` says from when it counts; else as it is.
 
     Examples
     --------
@@ -45,9 +45,9 @@ def in_dates(labelled: Labelled) -> Labelled:
     >>> in_dates(xr.DataArray([1.0, 2.0], dims="frame", coords=dated)).time.values[1].item()
     1583755260000000000
     """
-    time = labelled["time"]
-    if "start_time" not in time.attrs:
+    if not _counts_from_a_date(labelled):
         return labelled
+    time = labelled["time"]
     attrs = {name: value for name, value in time.attrs.items() if name not in ("units", "start_time")}
     dates = to_dates(time.values, str(time.attrs["start_time"]))
     return labelled.assign_coords(time=(time.dims, dates, attrs))
@@ -62,7 +62,7 @@ def as_calendar(stored: xr.Dataset) -> xr.Dataset:
     >>> as_calendar(xr.Dataset(coords=dated)).time.attrs["units"]
     'seconds since 2020-03-09T12:00'
     """
-    if "time" not in stored.coords or is_dated(stored) or "start_time" not in stored["time"].attrs:
+    if not _counts_from_a_date(stored):
         return stored
     time = stored["time"].variable
     since = f"seconds since {time.attrs['start_time']}"
@@ -89,3 +89,8 @@ def to_dates(seconds: NDArray[np.float64], start: str) -> NDArray[np.datetime64]
 def as_text(instant: Any) -> str:
     """A date-time in ISO 8601, no finer than it has to be."""
     return str(np.datetime_as_string(instant, unit="auto"))
+
+
+def _counts_from_a_date(labelled: xr.DataArray | xr.Dataset) -> bool:
+    """Whether ``time`` holds seconds, and the date-time is known from which they count."""
+    return "time" in labelled.coords and "start_time" in labelled["time"].attrs and not is_dated(labelled)

@@ -58,9 +58,7 @@ def takes_frames(function: Callable[Arguments, Result]) -> Callable[Arguments, R
 
 def _state_in_order(_who: str, _name: str, state: Any) -> Any:
     """A state or its numbers; other things are the function's to refuse."""
-    if isinstance(state, xr.Dataset):
-        return _in_order(state)
-    return _in_order(state) if isinstance(state, xr.DataArray) else state
+    return _in_order(state) if hasattr(state, "coords") else state
 
 
 _TAKEN: dict[str, Callable[[str, str, Any], Any]] = {
@@ -220,13 +218,6 @@ def _check_forward(what: str, frames: xr.DataArray) -> None:
 
 def _dated(result: Any) -> Any:
     """Date-times in what a function gives, wherever it says from when it counts."""
-    if isinstance(result, xr.DataArray):
-        return in_dates(result) if _counts_from_a_date(result) else result
-    if isinstance(result, xr.Dataset):
-        return in_dates(result) if _counts_from_a_date(result) else result
-    return {name: _dated(value) for name, value in result.items()} if isinstance(result, dict) else result
-
-
-def _counts_from_a_date(result: xr.DataArray | xr.Dataset) -> bool:
-    """Whether the date-time is known from which time counts."""
-    return "time" in result.coords and "start_time" in result["time"].attrs and not is_dated(result)
+    if isinstance(result, dict):
+        return {name: _dated(value) for name, value in result.items()}
+    return in_dates(result) if hasattr(result, "coords") else result

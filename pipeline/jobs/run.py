@@ -251,13 +251,8 @@ def open_result(out: Path) -> xr.DataTree:
     """
     attrs = check_whole("open_result", out)
     groups = sorted(path.parent.name for path in out.glob("*/zarr.json"))
-    opened = {name: _dated(open_group(out, name)) for name in groups}
+    opened = {name: in_dates(open_group(out, name)) for name in groups}
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs=attrs), **opened})
-
-
-def _dated(group: xr.Dataset) -> xr.Dataset:
-    """A group with date-times where they are known, as xarray opens it."""
-    return in_dates(group) if "time" in group.coords else group
 
 
 def read_embedding(out: str | os.PathLike[str]) -> xr.Dataset:
@@ -288,7 +283,7 @@ def read_embedding(out: str | os.PathLike[str]) -> xr.Dataset:
     >>> read_embedding(folder / "walk.zarr").reference.sizes
     Frozen({'frame': 300, 'feature': 3})
     """
-    return _dated(embedding_in_seconds(Path(out)))
+    return in_dates(embedding_in_seconds(Path(out)))
 
 
 def embedding_in_seconds(out: Path) -> xr.Dataset:

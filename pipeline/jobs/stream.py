@@ -228,8 +228,7 @@ def open_stream(out: Path) -> xr.Dataset:
     whole = {str(name): values for name, values in last.data_vars.items() if "frame" not in values.dims}
     along = {"frames": _along(frames, "frames")}
     along |= {str(name): _along(states, str(name)) for name in last.data_vars if name not in whole}
-    opened = xr.Dataset({**along, **whole}, attrs={**attrs, **last.attrs})
-    return in_dates(opened) if "time" in opened.coords else opened
+    return in_dates(xr.Dataset({**along, **whole}, attrs={**attrs, **last.attrs}))
 
 
 def _along(parts: Sequence[xr.Dataset], name: str) -> xr.DataArray:
