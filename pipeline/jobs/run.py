@@ -88,7 +88,7 @@ def run(
     with writing(out, recordings, overwrite=overwrite) as folder, _passes_named(passes_beside(folder)) as passes:
         check_files(recordings, folder)
         with stages("features"):
-            opened = alike([open_recording(path, **config.opening.options()) for path in recordings], "run")
+            opened = open_all(recordings, config)
             frames = features_of(opened, config)
             frames.attrs["sources"] = [str(path) for path in recordings]
             start(folder, {**_origin(recordings, opened, frames, config), **_plain(config.flat())})
@@ -131,7 +131,7 @@ def plan_run(recordings: Sequence[Path], config: RunConfig) -> Plan:
     300
     """
     check_files(recordings)
-    opened = alike([open_recording(path, **config.opening.options()) for path in recordings], "run")
+    opened = open_all(recordings, config)
     found = plan(features_of(opened, config), **config.embedding.options())
     return replace(found, reasons=(*notes_of(opened), *found.reasons))
 
@@ -165,7 +165,7 @@ def check(recordings: Sequence[Path], out: Path, config: RunConfig, *, overwrite
     """
     sweep(placed(out).parent, recordings)
     check_place(out, recordings, overwrite)
-    alike([open_recording(path, **config.opening.options()) for path in recordings], "run")
+    open_all(recordings, config)
     if names_file(config.opening.labels):
         for path in recordings:
             labels_of(config.opening.labels, path, config.opening.label_column)
@@ -300,6 +300,11 @@ def _smoothing(config: RunConfig) -> dict[str, Any]:
 def _with_reference(embedding: xr.Dataset, frames: xr.DataArray) -> xr.Dataset:
     """The embedding and the frames that it was made from, together again."""
     return embedding.assign(reference=frames.drop_vars(frames.coords))
+
+
+def open_all(recordings: Sequence[Path], config: RunConfig) -> list[xr.DataArray]:
+    """Open the recordings of a run; those of other units or channels are made alike, or refused."""
+    return alike([open_recording(path, **config.opening.options()) for path in recordings], "run")
 
 
 def features_of(recordings: Sequence[xr.DataArray], config: RunConfig) -> xr.DataArray:

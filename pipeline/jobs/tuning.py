@@ -10,11 +10,9 @@ from pathlib import Path
 import dask
 
 from ..embedding.tune import Tuned, tune
-from ..frames.recording import open_recording
-from ..frames.units import alike
 from ..graph.sight import check_files
 from .config import RunConfig
-from .run import features_of, notes_of
+from .run import features_of, notes_of, open_all
 
 
 def tune_run(recordings: Sequence[Path], config: RunConfig, out: Path) -> tuple[Tuned, str]:
@@ -47,7 +45,7 @@ def tune_run(recordings: Sequence[Path], config: RunConfig, out: Path) -> tuple[
     check_files(recordings)
     if os.path.lexists(out):
         raise FileExistsError(f"tune: {out} already exists. Choose another name.")
-    opened = alike([open_recording(path, **config.opening.options()) for path in recordings], "run")
+    opened = open_all(recordings, config)
     with dask.config.set(scheduler="threads"):
         found = tune(features_of(opened, config), config.embedding)
     notes = "".join(f"# {note}\n" for note in notes_of(opened))
