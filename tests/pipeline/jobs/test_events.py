@@ -48,9 +48,8 @@ def test_about__names_the_recording_of_its_own_thread():
 
 def test_stages__tell_progress_and_seconds():
     seen, stages = [], Stages()
-    with listen(seen.append):
-        with stages("observe"):
-            stages.report("observer", 1, 2)
+    with listen(seen.append), stages("observe"):
+        stages.report("observer", 1, 2)
     assert [(event.kind, event.stage, event.done, event.total) for event in seen] == [
         ("stage", "observer", 1, 2),
         ("stage", "observe", 1, 1),
