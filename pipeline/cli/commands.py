@@ -12,6 +12,7 @@ import click
 from ..graph.ending import Interrupted
 from .advice import in_options
 from .continuation import continue_command, renamed
+from .corpus import corpus_group
 from .demo import demo_group
 from .plan import plan_command
 from .reproduce import reproduce_command
@@ -33,7 +34,15 @@ def cli(context: click.Context, debug: bool) -> None:
     context.obj = {"debug": debug}
 
 
-for _command in (run_command, continue_command, plan_command, tune_command, demo_group, reproduce_command):
+for _command in (
+    run_command,
+    continue_command,
+    plan_command,
+    tune_command,
+    corpus_group,
+    demo_group,
+    reproduce_command,
+):
     cli.add_command(_command)
 cli.add_command(renamed(continue_command, "extend"))
 
