@@ -12,9 +12,9 @@ import pytest
 from distributed import KilledWorker
 from foreign import altered_package, blas_threads, double, foreign, other_version, say, sleepy
 
-from manifold_observer.pipeline.graph import census, cluster, lost, sight, workers
+from manifold_observer.pipeline.clusters import census, cluster, lost, sight, workers
+from manifold_observer.pipeline.clusters.cluster import connect
 from manifold_observer.pipeline.graph import compute as graph
-from manifold_observer.pipeline.graph.cluster import connect
 from strategies import share
 
 WAIT = 60
