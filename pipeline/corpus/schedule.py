@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 from uuid import uuid4
 
-from ..graph.lost import LostClusterError, explained
+from ..clusters.lost import LostClusterError, explained
 from .process import Job, Outcome, failure
 
 Process = Callable[[Job], Outcome]

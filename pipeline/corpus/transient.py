@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 
-from ..graph.lost import LostClusterError
+from ..clusters.lost import LostClusterError
 from ..jobs.workfolder import BusyError
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import Any
 
+from ..clusters.sight import check_files
 from ..graph.compute import session_client
-from ..graph.sight import check_files
 from ..jobs.events import Event, emit
 from .config import CorpusConfig
 from .due import Due
