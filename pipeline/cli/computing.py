@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .reading import ByteCount, Whole
+from .watching import watched_cluster, watched_here
 
 if TYPE_CHECKING:
     from ..jobs.progress import Stages
@@ -65,10 +66,11 @@ def session(cluster: str, workers: int | None, memory: int | None = None, *, bar
     """Run a block on a cluster, or in this process, timed, with a progress bar where there is a terminal."""
     from ..jobs.progress import Stages  # noqa: PLC0415
 
-    stages = Stages(sys.stderr if bar else None)
+    stages = Stages(sys.stderr if bar and not watched_here().on_stderr else None)
     with stages("total"), stages.bar(), ExitStack() as stack:
         with stages("cluster"):
             stack.enter_context(connected(cluster, workers, memory))
+        stack.enter_context(watched_cluster(cluster))
         yield stages
 
 
