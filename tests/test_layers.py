@@ -34,6 +34,7 @@ ARROWS = {
         "observers": {"graph", "frames", "embedding"},
         "comparison": {"graph", "frames", "observers"},
         "jobs": {"graph", "files", "frames", "clusters", "engine", "embedding", "observers", "comparison"},
+        "corpus": {"graph", "files", "frames", "clusters", "engine", "embedding", "observers", "comparison", "jobs"},
         "paper": {"graph", "frames", "clusters", "engine", "embedding", "observers", "comparison", "jobs"},
         "watch": {"graph", "jobs"},
         "cli": {
@@ -46,6 +47,7 @@ ARROWS = {
             "observers",
             "comparison",
             "jobs",
+            "corpus",
             "paper",
             "watch",
         },
