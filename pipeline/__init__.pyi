@@ -1,6 +1,9 @@
 from .comparison.baselines import baselines as baselines
 from .comparison.scores import class_scores as class_scores
 from .comparison.scores import scores as scores
+from .corpus.config import CorpusConfig as CorpusConfig
+from .corpus.run import run_corpus as run_corpus
+from .corpus.status import corpus_status as corpus_status
 from .embedding.embed import embed as embed
 from .embedding.extend import extend as extend
 from .embedding.plan import Plan as Plan

@@ -70,7 +70,6 @@ def session(cluster: str, workers: int | None, memory: int | None = None, *, bar
     with stages("total"), stages.bar(), ExitStack() as stack:
         with stages("cluster"):
             stack.enter_context(connected(cluster, workers, memory))
-        stack.enter_context(watched_cluster(cluster))
         yield stages
 
 
@@ -80,10 +79,11 @@ def connected(cluster: str, workers: int | None, memory: int | None) -> Iterator
     import dask  # noqa: PLC0415
 
     if cluster == "none":
-        with dask.config.set({"manifold-observer.memory": memory} if memory is not None else {}):
+        with dask.config.set({"manifold-observer.memory": memory} if memory is not None else {}), watched_cluster():
             yield
         return
     from ..clusters.cluster import connect  # noqa: PLC0415
 
-    with connect("local" if cluster == "auto" else cluster, n_workers=workers, memory=memory):
+    where = "local" if cluster == "auto" else cluster
+    with connect(where, n_workers=workers, memory=memory) as client, watched_cluster(client):
         yield

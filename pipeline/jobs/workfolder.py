@@ -37,6 +37,10 @@ _LONGEST_STEM = 100
 _PATIENCE = 2.0
 
 
+class BusyError(ValueError):
+    """Another run holds the place."""
+
+
 @dataclass(frozen=True)
 class WorkFolder:
     """A work folder that this process holds."""
@@ -109,7 +113,7 @@ def holding(parent: Path, name: str, busy: str) -> Iterator[WorkFolder]:
 
     Raises
     ------
-    ValueError
+    BusyError
         Another run holds the place.
 
     Examples
@@ -120,14 +124,14 @@ def holding(parent: Path, name: str, busy: str) -> Iterator[WorkFolder]:
     ...     with holding(parent, "out.zarr", "another run is writing"):
     ...         pass
     Traceback (most recent call last):
-    ValueError: another run is writing
+    manifold_observer.pipeline.jobs.workfolder.BusyError: another run is writing
     >>> list(parent.iterdir())
     []
     """
     work = _begin(parent, name)
     try:
         if not _is_alone(work, parent, name):
-            raise ValueError(busy)
+            raise BusyError(busy)
         (work.folder / _RUNNING).touch()
         yield work
     finally:
