@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ..jobs.events import Event
 
 _FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False), metavar="CORPUS.toml")
+_AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 # As many short recordings as take less time than a cluster takes to start.
 _FEW = 2
 
@@ -52,10 +54,29 @@ def init_command(file: Path, inputs: tuple[str, ...], output: str, **options: An
     click.echo(f"written to {file}; 'manifold-observer corpus check {file}' says what it will do")
 
 
+@corpus_group.command("check")
+@_FILE
+@_AS_JSON
+@click.pass_context
+def check_command(context: click.Context, file: Path, as_json: bool) -> None:
+    """Say what a run would do, from headers: what is due, what cannot be read, hours and disk space.
+
+    Exits with 3 where recordings cannot be read.
+    """
+    from ..corpus.check import check_corpus  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+
+    read = read_corpus(file)
+    found = check_corpus(read.config, n_workers=read.workers)
+    advised = {name: _advised(sentence) for name, sentence in found.unreadable.items()}
+    found = replace(found, unreadable=advised)
+    click.echo(json.dumps(found.as_dict()) if as_json else str(found))
+    context.exit(found.exit_code)
+
+
 @watching(lambda options: options["file"].stem, single=False)
 @corpus_group.command("run")
 @_FILE
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
+@_AS_JSON
 @click.pass_context
 def run_command(context: click.Context, file: Path, as_json: bool) -> None:
     """Compute what is new or has changed.
@@ -70,7 +91,7 @@ def run_command(context: click.Context, file: Path, as_json: bool) -> None:
 @corpus_group.command("retry")
 @_FILE
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
+@_AS_JSON
 @click.pass_context
 def retry_command(context: click.Context, file: Path, names: tuple[str, ...], as_json: bool) -> None:
     """Try recordings again that failed: those named, or all."""
@@ -88,13 +109,37 @@ def retry_command(context: click.Context, file: Path, names: tuple[str, ...], as
 
 @corpus_group.command("status")
 @_FILE
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
+@_AS_JSON
 def status_command(file: Path, as_json: bool) -> None:
     """Say how every recording stands, also while a run works on them."""
     from ..corpus.status import corpus_status  # noqa: PLC0415
 
     found = corpus_status(read_corpus(file).config)
     click.echo(json.dumps(found.as_dict()) if as_json else _text(found))
+
+
+@corpus_group.command("clean")
+@_FILE
+@click.option("--dry-run", is_flag=True, help="Only list what would go.")
+@_AS_JSON
+def clean_command(file: Path, dry_run: bool, as_json: bool) -> None:
+    """Remove what is not needed: work folders of dead runs, results whose recordings are gone or out of retention.
+
+    Retention is set by keep and keep-days in [corpus]. Only what this corpus has written is removed.
+    """
+    from ..corpus.clean import clean_corpus  # noqa: PLC0415
+
+    found = clean_corpus(read_corpus(file).config, dry_run=dry_run)
+    if as_json:
+        click.echo(
+            json.dumps({"dry_run": dry_run, "leftovers": [one._asdict() | {"path": str(one.path)} for one in found]})
+        )
+        return
+    for one in found:
+        word = f"stays ({one.stays})" if one.stays else "would go" if dry_run else "removed"
+        click.echo(f"{word}: {one.path}, {one.n_bytes / 2**20:.1f} MiB: {one.why}")
+    if not found:
+        click.echo("nothing to remove")
 
 
 def _run(context: click.Context, read: CorpusFile, as_json: bool, retry: list[str] | None = None) -> None:
@@ -121,6 +166,8 @@ def _tell(event: Event) -> None:
         notice(f"{place}{event.recording} failed: {_advised(event.sentence)}")
     elif event.kind == "retried":
         notice(f"{event.recording}: again in {event.seconds:.0f} s, for {_advised(event.sentence)}")
+    elif event.kind == "warned":
+        notice(f"Warning: {event.sentence}")
 
 
 def _advised(sentence: str) -> str:

@@ -8,8 +8,8 @@ from importlib.metadata import version
 from typing import NamedTuple
 
 from ..jobs.config import RunConfig
+from ..jobs.fingerprint import digest, files_of, stamp
 from .config import CorpusConfig
-from .fingerprint import digest, files_of, stamp
 from .ledger import Record, root_digest
 from .listing import Item, items_of, place_of
 
@@ -53,6 +53,8 @@ def _why(config: CorpusConfig, item: Item, record: Record) -> str:
     """How one recording stands."""
     if not record.outcome:
         return "new"
+    if record.outcome == "expired":
+        return "changed" if _is_changed(config, item, record) else "expired"
     reasons: dict[str, Callable[[], bool]] = {
         "changed": lambda: _is_changed(config, item, record),
         "settings": lambda: not _same_settings(record.settings, config.run),

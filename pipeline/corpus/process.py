@@ -18,10 +18,11 @@ from ..engine.memory import LOCAL_BYTES, tile_bytes
 from ..graph.shared import in_this_thread, warnings_heard
 from ..jobs.config import RunConfig
 from ..jobs.events import about
+from ..jobs.fingerprint import digest, files_of, stamp
 from ..jobs.progress import Stages
 from ..jobs.run import count_frames, open_all, run
-from .fingerprint import digest, files_of, stamp
 from .ledger import root_digest
+from .telling import telling
 from .transient import is_full, is_passing
 
 # Samples of more bytes are better read by all workers.
@@ -39,6 +40,8 @@ class Job(NamedTuple):
     """Whether a result that is at ``out`` is the corpus's own, and may be replaced."""
     memory: int | None = None
     """Bytes that it may take, where a single worker computes it."""
+    topic: str = ""
+    """Where a worker tells how far it is; nowhere by default."""
 
 
 class Outcome(NamedTuple):
@@ -63,7 +66,7 @@ def process_alone(job: Job) -> Outcome:
 
     The numbers are those that :func:`run` gives on a cluster or without one.
     """
-    with in_this_thread(job.memory):
+    with in_this_thread(job.memory), telling(job.topic):
         return _attempt(job, alone=True)
 
 

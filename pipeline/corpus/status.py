@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,8 +11,7 @@ from .due import DUE, standing
 from .lease import lives, read_holder
 from .ledger import read_ledger
 from .listing import gone, place_of, unmatched
-
-_PROGRESS = "progress.json"
+from .progress import read_progress
 
 
 @dataclass(frozen=True)
@@ -87,9 +85,5 @@ def _running(config: CorpusConfig) -> dict[str, Any] | None:
     holder = read_holder(config.state)
     if holder is None:
         return None
-    try:
-        progress = json.loads((config.state / _PROGRESS).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        progress = {}
     known = {"host": holder.host, "pid": holder.pid, "since": holder.since, "lives": lives(config.state, holder)}
-    return {**known, **(progress if progress.get("token") == holder.token else {})}
+    return {**known, **read_progress(config.state, holder.token)}

@@ -165,6 +165,17 @@ def check(recordings: Sequence[Path], out: Path, config: RunConfig, *, overwrite
     """
     sweep(placed(out).parent, recordings)
     check_place(out, recordings, overwrite)
+    check_inputs(recordings, config)
+
+
+def check_inputs(recordings: Sequence[Path], config: RunConfig) -> None:
+    """Refuse recordings that cannot be opened, and labels that cannot be read.
+
+    Raises
+    ------
+    ValueError, OSError
+        Names the file.
+    """
     open_all(recordings, config)
     if names_file(config.opening.labels):
         for path in recordings:
