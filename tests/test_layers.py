@@ -22,6 +22,7 @@ ARROWS = {
         "engine": set(),
         "observers": {"engine"},
         "comparison": {"engine", "observers"},
+        "corpus": {"engine"},
     },
     "datasets": {"readers": set(), "simulators": set()},
     "pipeline": {
@@ -33,8 +34,20 @@ ARROWS = {
         "observers": {"graph", "frames", "embedding"},
         "comparison": {"graph", "frames", "observers"},
         "jobs": {"graph", "files", "frames", "engine", "embedding", "observers", "comparison"},
+        "corpus": {"graph", "files", "frames", "engine", "embedding", "observers", "comparison", "jobs"},
         "paper": {"graph", "frames", "engine", "embedding", "observers", "comparison", "jobs"},
-        "cli": {"graph", "files", "frames", "engine", "embedding", "observers", "comparison", "jobs", "paper"},
+        "cli": {
+            "graph",
+            "files",
+            "frames",
+            "engine",
+            "embedding",
+            "observers",
+            "comparison",
+            "jobs",
+            "corpus",
+            "paper",
+        },
     },
 }
 # Rooms of pipeline/ that may import simulators or readers.
