@@ -1,6 +1,7 @@
 from .comparison.baselines import baselines as baselines
 from .comparison.scores import class_scores as class_scores
 from .comparison.scores import scores as scores
+from .corpus.drift import drift as drift
 from .corpus.map_config import MapConfig as MapConfig
 from .corpus.placing import apply_map as apply_map
 from .corpus.shared_map import fit_map as fit_map

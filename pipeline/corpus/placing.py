@@ -12,6 +12,7 @@ from manifold_observer.tasks.corpus import outside as tasks
 
 from ..frames.alike import frames_like
 from ..frames.labels import MAKE_FRAMES
+from ..frames.variables import annotate
 from ..graph.sight import check_files
 from ..graph.warn import warn
 from ..jobs.progress import Stages
@@ -21,6 +22,7 @@ from ..observers.coordinates import place_coordinates
 from .outside import Outside, in_words, outside_of
 from .sampling import prepared
 from .shared_map import SharedMap
+from .summary import began, summary_of
 
 
 def apply_map(
@@ -38,7 +40,8 @@ def apply_map(
     recording
         File with the sensors of the map.
     out
-        Zarr folder to write: groups ``/frames``, ``/state``, and ``/smoothed`` if the map's settings ask for it.
+        Zarr folder to write: groups ``/frames``, ``/state``, ``/summary`` (what :func:`drift` goes by), and
+        ``/smoothed`` if the map's settings ask for it.
     overwrite
         Replace an earlier result at ``out``.
     stages
@@ -82,9 +85,9 @@ def apply_map(
             start(folder, attrs)
         stored = store_frames(folder, frames, stages)
         with stages("observe"):
-            found = _observe(shared, folder, stored)
+            found, attrs = _observe(shared, folder, stored, attrs)
             stages.report("observer", 1, 1)
-        start(folder, attrs | found.attrs())
+        start(folder, attrs)
     if (sentence := in_words(path.stem, found)) is not None:
         warn(f"map: {sentence}")
     return open_result(out)
@@ -105,14 +108,19 @@ def _origin(shared: SharedMap, path: Path, opened: xr.DataArray) -> dict[str, An
     }
 
 
-def _observe(shared: SharedMap, folder: Path, frames: xr.DataArray) -> Outside:
-    """Store states; how far the recording lies outside."""
+def _observe(
+    shared: SharedMap, folder: Path, frames: xr.DataArray, attrs: dict[str, Any]
+) -> tuple[Outside, dict[str, Any]]:
+    """Store states and a summary; how far the recording lies outside, and what the root has to say."""
     placed = place_coordinates(shared.embedding, frames, centred=shared.how.centred, smoothed=shared.config.smooth)
     nearest = placed.read.nearest
-    lie_outside = tasks.outside(nearest, shared.limit)
     relative = np.minimum(np.nan_to_num(nearest, nan=np.inf) / shared.median, np.finfo(np.float32).max)
+    lie_outside = tasks.outside(nearest, shared.limit)
     state = placed.state.assign(outside=("frame", lie_outside), nearest=("frame", relative))
-    write_group(folder, "state", state)
+    stored = write_group(folder, "state", annotate(state))
     if placed.smoothed is not None:
         write_group(folder, "smoothed", placed.smoothed)
-    return outside_of(nearest, shared.limit, shared.median, shared.how, shared.recordings["held_out_share"].values)
+    summary = summary_of(shared.embedding, frames, placed.read.values, stored["state"])
+    write_group(folder, "summary", summary)
+    found = outside_of(nearest, shared.limit, shared.median, shared.how, shared.recordings["held_out_share"].values)
+    return found, attrs | found.attrs() | began(frames) | {"foretold": float(summary.attrs["foretold"])}

@@ -20,11 +20,11 @@ from ..jobs.progress import Stages
 from ..jobs.run import embedding_in_seconds, store_frames
 from ..jobs.store import open_group, passes_beside, start, write_group, writing
 from ..observers.bank import learn_bank
-from ..observers.calibrate import calibrate
 from ..observers.certainty import learn_certainty
 from .map_config import MapConfig
 from .members import Sensors, in_order_of_name
 from .outside import learn_reach
+from .refit import oriented
 from .sampling import Sample, draw
 
 _KIND = "map"
@@ -57,6 +57,8 @@ class SharedMap:
     """1, and one more with every refit."""
     fingerprint: str
     """Of everything that the states of a recording depend on."""
+    alignment: tuple[float, ...] = ()
+    """Correlations of its coordinates with those of the map before, where it was fitted with ``earlier=``."""
 
 
 def fit_map(
@@ -65,6 +67,7 @@ def fit_map(
     config: RunConfig,
     how: MapConfig | None = None,
     *,
+    earlier: SharedMap | None = None,
     overwrite: bool = False,
     stages: Stages | None = None,
 ) -> SharedMap:
@@ -82,6 +85,9 @@ def fit_map(
         How recordings are opened, what describes a frame, how frames are embedded and observed.
     how
         What the map is fitted on, and when frames count as outside of it.
+    earlier
+        A map that this one replaces: coordinates come in its order and with its signs as far as they can, and the
+        version is one more.
     overwrite
         Replace an earlier map at ``out``.
     stages
@@ -115,11 +121,12 @@ def fit_map(
         check_files(paths, folder)
         with stages("features"):
             sample = draw(paths, config, how, stages.report)
-        attrs = _origin(sample, how)
+        attrs = _origin(sample, how, earlier)
         start(folder, attrs)
         frames = store_frames(folder, sample.frames, stages)
         with stages("embed"):
-            embedding = _embedded(frames, sample.config, how, stages, passes_beside(folder))
+            embedding, kept = _embedded(frames, sample.config, how, earlier, stages, passes_beside(folder))
+            attrs |= kept
         with stages("outside"):
             attrs |= _store(folder, embedding, sample, how)
         start(folder, attrs)
@@ -165,6 +172,7 @@ def read_map(out: Path) -> SharedMap:
         float(attrs["outside_median"]),
         int(attrs["map_version"]),
         str(attrs["map_fingerprint"]),
+        tuple(np.atleast_1d(attrs.get("map_alignment", ()))),
     )
 
 
@@ -178,7 +186,7 @@ def _check_readable(config: RunConfig) -> None:
         )
 
 
-def _origin(sample: Sample, how: MapConfig) -> dict[str, Any]:
+def _origin(sample: Sample, how: MapConfig, earlier: SharedMap | None) -> dict[str, Any]:
     """Attributes of a map: what it was made from, and how."""
     return {
         "kind": _KIND,
@@ -186,17 +194,26 @@ def _origin(sample: Sample, how: MapConfig) -> dict[str, Any]:
         "sensors": json.dumps(list(sample.sensors)),
         "refused": json.dumps(sample.refused),
         "source_paths": [str(path.resolve()) for path in sample.paths],
-        "map_version": 1,
+        "map_version": 1 if earlier is None else earlier.version + 1,
+        **({} if earlier is None else {"map_earlier": earlier.fingerprint}),
         **how.attrs(),
     }
 
 
-def _embedded(frames: xr.DataArray, config: RunConfig, how: MapConfig, stages: Stages, passes: Path) -> xr.Dataset:
-    """The embedding of a sample, with what observers learn of it."""
+def _embedded(
+    frames: xr.DataArray,
+    config: RunConfig,
+    how: MapConfig,
+    earlier: SharedMap | None,
+    stages: Stages,
+    passes: Path,
+) -> tuple[xr.Dataset, dict[str, Any]]:
+    """The embedding of a sample, with what observers learn of it, and how it goes with an earlier one."""
+    kept: dict[str, Any] = {}
     embedding = embed(frames, progress=stages.report, checkpoint=passes, **config.embedding.options())
-    if config.calibrated:
-        embedding = calibrate(embedding, progress=stages.report)
-    return learn_certainty(learn_bank(embedding), new=True, centred=how.centred)
+    if earlier is not None:
+        embedding, kept = oriented(embedding, earlier.embedding, centred=how.centred)
+    return learn_certainty(learn_bank(embedding), new=True, centred=how.centred), kept
 
 
 def _store(folder: Path, embedding: xr.Dataset, sample: Sample, how: MapConfig) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """One map for many recordings: states share coordinates, each recording by itself, the same bits in any order."""
 
+import dataclasses
 import hashlib
 import warnings
 
@@ -107,3 +108,50 @@ def test_fit_map__a_recording_with_other_channels_costs_only_itself(nights, shar
     assert set(found.refused) == {str(tmp_path / "narrow.npy"), str(tmp_path / "broken.npy")}
     assert "5 channels of the map; got 3" in found.refused[str(tmp_path / "narrow.npy")]
     np.testing.assert_array_equal(found.embedding["coordinate"], shared.embedding["coordinate"])
+
+
+def test_fit_map__again_keeps_order_and_signs(nights, shared, tmp_path):
+    """Against a map that is the same but for its signs and the order of its coordinates."""
+    folder, _ = nights
+    other = shared.embedding.isel(mode=[1, 0, 2])
+    signs = np.array([-1.0, 1.0, -1.0])
+    other = other.assign(coordinate=other["coordinate"] * signs, principal=-other["principal"])
+    earlier = dataclasses.replace(shared, embedding=other, version=4)
+    again = mo.fit_map(sorted(folder.glob("*.npy")), tmp_path / "map.zarr", CONFIG, HOW, earlier=earlier)
+    assert again.version == 5
+    assert min(again.alignment) > 0.9
+    order = [1, 0, 2]
+    np.testing.assert_allclose(
+        again.embedding["coordinate"], shared.embedding["coordinate"].values[:, order] * signs, atol=1e-9
+    )
+    np.testing.assert_allclose(again.embedding["principal"], -shared.embedding["principal"], atol=1e-9)
+    np.testing.assert_allclose(again.embedding["eigenvalue"], shared.embedding["eigenvalue"][order])
+    states = []
+    for one, name in ((shared, "a"), (again, "b")):
+        result = mo.apply_map(one, folder / "night_2.npy", tmp_path / f"{name}.zarr")
+        states.append(result["state/state"].values)
+        assert result.attrs["map_version"] == one.version
+        assert result.attrs["map_fingerprint"] == one.fingerprint
+    turned = states[0][:, [1, 0, 2, 3, 4]] * [*signs, -1, -1]
+    np.testing.assert_allclose(states[1], turned, atol=1e-6)
+
+
+def test_fit_map__on_more_recordings_keeps_the_orientation(nights, shared, tmp_path):
+    folder, _ = nights
+    first = mo.fit_map(sorted(folder.glob("night_[012].npy")), tmp_path / "1.zarr", CONFIG, HOW)
+    more = mo.fit_map(sorted(folder.glob("*.npy")), tmp_path / "2.zarr", CONFIG, HOW, earlier=first)
+    states = [
+        mo.apply_map(one, folder / "night_4.npy", tmp_path / f"state{one.version}.zarr")["state/state"].values
+        for one in (first, more)
+    ]
+    for k in (0, 1, 3, 4):
+        assert np.corrcoef(states[0][:, k], states[1][:, k])[0, 1] > 0.9
+
+
+def test_fit_map__after_other_features_says_that_orientation_is_lost(nights, shared, tmp_path):
+    folder, _ = nights
+    features = dataclasses.replace(CONFIG, features=mo.FeatureConfig("log_rms", frame=4))
+    with pytest.warns(UserWarning, match="the earlier map has other features"):
+        found = mo.fit_map(sorted(folder.glob("*.npy")), tmp_path / "map.zarr", features, HOW, earlier=shared)
+    assert found.version == 2
+    assert found.alignment == ()
