@@ -22,6 +22,7 @@ ARROWS = {
         "engine": set(),
         "observers": {"engine"},
         "comparison": {"engine", "observers"},
+        "corpus": {"engine"},
     },
     "datasets": {"readers": set(), "simulators": set()},
     "pipeline": {

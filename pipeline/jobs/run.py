@@ -16,7 +16,8 @@ from ..clusters.sight import check_files
 from ..embedding.embed import embed
 from ..embedding.plan import Plan, plan
 from ..frames.dates import in_dates
-from ..frames.features import FEATURES, shared_edges
+from ..frames.edges import shared_edges
+from ..frames.features import FEATURES
 from ..frames.join import concat
 from ..frames.label_files import label_frames, labels_of
 from ..frames.label_place import names_file
