@@ -22,8 +22,9 @@ from .warned import in_words
 
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 success, 1 error, 2 wrong options; ended by a signal: Ctrl-C 130, SIGTERM 143, SIGHUP 129 "
-    "(128 plus the number of the signal).",
+    epilog="Exit codes: 0 success, 1 error, 2 wrong options, 3 some recordings of a corpus failed, 4 the cluster "
+    "cannot be used or was lost; ended by a signal: Ctrl-C 130, SIGTERM 143, SIGHUP 129 (128 plus the number of the "
+    "signal).",
 )
 @click.version_option(version("manifold-observer"), prog_name="manifold-observer")
 @click.option("--debug", is_flag=True, help="Show the full traceback of an error.")
@@ -63,7 +64,8 @@ def main(words: Sequence[str] | None = None, name: str = "manifold-observer") ->
             raise
         known = isinstance(error, ValueError | OSError | RuntimeError | TypeError | ImportError | EOFError)
         text = in_options(" ".join(str(error).split()), _command_of(words)) or type(error).__name__
-        _fail(_with_notes(text if known else f"{type(error).__name__}: {text} (--debug shows where)", error), 1)
+        sentence = _with_notes(text if known else f"{type(error).__name__}: {text} (--debug shows where)", error)
+        _fail(sentence, getattr(error, "exit_code", 1))
 
 
 def _invoke(words: Sequence[str], name: str) -> None:

@@ -7,6 +7,9 @@ from typing import Any
 
 import click
 
+# Where a context keeps the keywords of a cluster's class, which are no options.
+CLUSTER_OPTIONS = "manifold_observer.cluster_options"
+
 
 def config_file(command: click.Command) -> click.Command:
     """Give a command the option ``--config``, a file with defaults of all its others."""
@@ -33,12 +36,33 @@ def _load(context: click.Context, _: click.Parameter, path: Path | None) -> None
         if parameter.expose_value and isinstance(parameter, click.Option)
         for spelling in parameter.opts
     }
-    given = {name.replace("_", "-"): value for name, value in _read(path).items()}
+    given = {name.replace("_", "-"): value for name, value in _flat(context, path, _read(path)).items()}
     unknown = sorted(set(given) - set(known))
     if unknown:
         raise click.BadParameter(f"{path} has unknown settings: {', '.join(unknown)}.")
     texts = {known[name]: _as_text(value) for name, value in given.items()}
     context.default_map = {**(context.default_map or {}), **texts}
+
+
+def _flat(context: click.Context, path: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings with those of the table ``[cluster]`` among the others, by the names of their options."""
+    table = settings.get("cluster")
+    if not isinstance(table, dict) or "cluster" not in {option.name for option in context.command.params}:
+        return settings
+    from dataclasses import fields  # noqa: PLC0415
+
+    from ..clusters.config import ClusterConfig  # noqa: PLC0415
+    from ..frames.settings import option_name  # noqa: PLC0415
+
+    try:
+        ClusterConfig.of_table(table)
+    except ValueError as error:
+        raise click.BadParameter(f"{path}: {error}") from None
+    if "options" in table:
+        context.meta[CLUSTER_OPTIONS] = table["options"]
+    spelt = {own.name: option_name(own) for own in fields(ClusterConfig)}
+    own = {spelt[name.replace("-", "_")]: value for name, value in table.items() if name != "options"}
+    return {name: value for name, value in settings.items() if name != "cluster"} | own
 
 
 def _read(path: Path) -> dict[str, Any]:
