@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
+from ..clusters.config import ClusterConfig
 from ..jobs.config import RunConfig
-from .computing import paying, session, writing
+from .computing import chosen, session, writing
 from .config_file import config_file
 from .options import Sectioned, settings_of, taken
 from .warned import said
@@ -34,9 +35,7 @@ _CHOSEN = (
 @click.option("--skip-existing", is_flag=True, help="Do nothing where OUT is a result of the same already.")
 def run_command(
     paths: tuple[Path, ...],
-    cluster: str,
-    workers: int | None,
-    memory: int | None,
+    cluster: ClusterConfig,
     overwrite: bool,
     as_json: bool,
     skip_existing: bool,
@@ -57,9 +56,8 @@ def run_command(
     if skip_existing and _is_done(paths, config, overwrite, as_json):
         return
     check(paths[:-1], paths[-1], config, overwrite=overwrite)
-    if cluster == "auto":
-        cluster = paying(count_frames(paths[:-1], config))
-    with session(cluster, workers, memory) as stages:
+    cluster = chosen(cluster, lambda: count_frames(paths[:-1], config))
+    with session(cluster) as stages:
         tree = run(paths[:-1], paths[-1], config, overwrite=overwrite, stages=stages)
     n_frames, total = tree["frames"].sizes["frame"], stages.seconds["total"]
     emit(Event("finished", done=1, total=1, seconds=total, n_frames=n_frames))
