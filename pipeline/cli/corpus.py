@@ -66,7 +66,7 @@ def check_command(context: click.Context, file: Path, as_json: bool) -> None:
     from ..corpus.check import check_corpus  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
     read = read_corpus(file)
-    found = check_corpus(read.config, n_workers=read.workers)
+    found = check_corpus(read.config, n_workers=read.cluster.workers)
     advised = {name: _advised(sentence) for name, sentence in found.unreadable.items()}
     found = replace(found, unreadable=advised)
     click.echo(json.dumps(found.as_dict()) if as_json else str(found))
@@ -148,8 +148,8 @@ def _run(context: click.Context, read: CorpusFile, as_json: bool, retry: list[st
     from ..jobs.events import listen  # noqa: PLC0415
 
     def connect(n_due: int) -> AbstractContextManager[None]:
-        few = read.cluster == "auto" and n_due <= _FEW
-        return connected("none" if few else read.cluster, read.workers, read.memory)
+        few = read.cluster.kind == "auto" and n_due <= _FEW
+        return connected(replace(read.cluster, kind="none", workers=None) if few else read.cluster)
 
     with listen(_tell):
         found = run_corpus(read.config, retry=retry, connect=connect)

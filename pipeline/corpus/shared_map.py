@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from ..clusters.sight import check_files
 from ..embedding.embed import embed
-from ..graph.sight import check_files
 from ..jobs.config import RunConfig
 from ..jobs.manifest import check_whole
 from ..jobs.progress import Stages

@@ -40,8 +40,8 @@ def made_already(recordings: Sequence[Path], out: Path, config: RunConfig) -> bo
     other = _difference(attrs, recordings, out, config)
     if other is not None:
         raise ValueError(
-            f"run: {out} must be a result of the same recordings and settings to be skipped; got {other}. Choose another "
-            "name, or give --overwrite."
+            f"run: {out} must be a result of the same recordings and settings to be skipped; got {other}. Choose "
+            "another name, or give --overwrite."
         )
     return True
 
