@@ -6,20 +6,20 @@ import json
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..stores.address import Place
 from .computing import session
-from .reading import FrameLength, Seconds, Whole
+from .reading import FrameLength, Location, Seconds, Whole
 
 if TYPE_CHECKING:
     from ..jobs.stream import Step
 
 
 @click.command("continue")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RESULT NEW... OUT")
+@click.argument("paths", nargs=-1, required=True, type=Location(), metavar="RESULT NEW... OUT")
 @click.option("--follow", is_flag=True, help="Keep looking for new data until Ctrl-C, or for --idle seconds.")
 @click.option("--interval", type=Seconds(), default=1.0, show_default=True, help="Seconds between two looks.")
 @click.option("--idle", type=Seconds(), help="Stop after so many seconds without a new whole frame; never by default.")
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @click.option("--workers", type=Whole(1), help="Processes of --cluster local; one per core by default.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per part, each on a line.")
 def continue_command(
-    paths: tuple[Path, ...], follow: bool, cluster: str, workers: int | None, as_json: bool, **options: Any
+    paths: tuple[Place, ...], follow: bool, cluster: str, workers: int | None, as_json: bool, **options: Any
 ) -> None:
     """Continue a result with new recordings.
 
@@ -76,7 +76,7 @@ def renamed(command: click.Command, old: str) -> click.Command:
 
 
 def _follow(
-    result: Path, new: Sequence[Path], out: Path, cluster: str, workers: int | None, as_json: bool, options: Any
+    result: Place, new: Sequence[Place], out: Place, cluster: str, workers: int | None, as_json: bool, options: Any
 ) -> None:
     """Print every part as it is written, until an interrupt, SIGTERM, or the end of patience."""
     from ..graph.ending import Ending  # noqa: PLC0415

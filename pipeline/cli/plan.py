@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
 
 from ..engine.config import EmbedConfig
 from ..jobs.config import FeatureConfig, OpenConfig, RunConfig
+from ..stores.address import Place
 from .computing import computing, paying, session
 from .config_file import config_file
 from .options import Sectioned, settings_of, taken
+from .reading import Location
 
 
 @settings_of(FeatureConfig, OpenConfig, EmbedConfig)
 @config_file
 @computing
 @click.command("plan", cls=Sectioned)
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORDING...")
+@click.argument("paths", nargs=-1, required=True, type=Location(), metavar="RECORDING...")
 def plan_command(
-    paths: tuple[Path, ...], cluster: str, workers: int | None, memory: int | None, as_json: bool, **options: Any
+    paths: tuple[Place, ...], cluster: str, workers: int | None, memory: int | None, as_json: bool, **options: Any
 ) -> None:
     """Predict method, memory and time of a run.
 

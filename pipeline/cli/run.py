@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
 
 from ..jobs.config import RunConfig
+from ..stores.address import Place
 from .computing import paying, session, writing
 from .config_file import config_file
 from .options import Sectioned, settings_of, taken
+from .reading import Location
 from .warned import said
 
 # Attributes of an embedding that say what it chose by itself.
@@ -28,9 +29,9 @@ _CHOSEN = (
 @config_file
 @writing
 @click.command("run", cls=Sectioned)
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORDING... OUT")
+@click.argument("paths", nargs=-1, required=True, type=Location(), metavar="RECORDING... OUT")
 def run_command(
-    paths: tuple[Path, ...],
+    paths: tuple[Place, ...],
     cluster: str,
     workers: int | None,
     memory: int | None,

@@ -22,9 +22,9 @@ from ..comparison.baselines import baselines
 from ..comparison.scores import class_scores, scores
 from ..engine.config import EmbedConfig
 from ..frames.features import histogram, stft
-from ..graph.sight import check_files
 from ..jobs.config import FeatureConfig, RunConfig
 from ..jobs.progress import Stages
+from ..jobs.reach import check_reach
 from ..jobs.run import analyse
 from ..jobs.store import start, write_group, writing
 from ..observers.calibrate import calibrate
@@ -78,7 +78,7 @@ def demonstrate(
             demo.simulate(recording, **simulation)
             settings = dict(open_simulation(recording).attrs)
             stages.report("simulate", 1, 1)
-        check_files([recording], folder)
+        check_reach([recording], folder)
         start(folder, {"demo": name, **demo.config.flat(), **{f"simulation_{k}": v for k, v in settings.items()}})
         frames, covariance = demo.frames(recording)
         stored, embedding, state = analyse(folder, frames, demo.config, stages, covariance)
