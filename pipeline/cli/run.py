@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
 
 from ..clusters.config import ClusterConfig
 from ..jobs.config import RunConfig
+from ..stores.address import Place
 from .computing import chosen, session, writing
 from .config_file import config_file
 from .options import Sectioned, settings_of, taken
+from .reading import Location
 from .warned import said
 from .watching import watching
 
@@ -31,10 +32,10 @@ _CHOSEN = (
 @config_file
 @writing
 @click.command("run", cls=Sectioned)
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORDING... OUT")
+@click.argument("paths", nargs=-1, required=True, type=Location(), metavar="RECORDING... OUT")
 @click.option("--skip-existing", is_flag=True, help="Do nothing where OUT is a result of the same already.")
 def run_command(
-    paths: tuple[Path, ...],
+    paths: tuple[Place, ...],
     cluster: ClusterConfig,
     overwrite: bool,
     as_json: bool,
@@ -78,7 +79,7 @@ def run_command(
     click.echo(json.dumps(summary | {"warnings": said()}) if as_json else _text(summary))
 
 
-def _is_done(paths: tuple[Path, ...], config: RunConfig, overwrite: bool, as_json: bool) -> bool:
+def _is_done(paths: tuple[Place, ...], config: RunConfig, overwrite: bool, as_json: bool) -> bool:
     """Say so where there is nothing to do; another result is refused, unless it is to be replaced."""
     from ..jobs.existing import made_already  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 

@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ..clusters.sight import check_files
 from ..embedding.embed import embed
 from ..jobs.config import RunConfig
 from ..jobs.manifest import check_whole
 from ..jobs.progress import Stages
+from ..jobs.reach import reaching
 from ..jobs.run import embedding_in_seconds, store_frames
 from ..jobs.store import open_group, passes_beside, start, write_group, writing
 from ..observers.bank import learn_bank
 from ..observers.certainty import learn_certainty
+from ..stores.address import Place
 from .map_config import MapConfig
 from .members import Sensors, in_order_of_name
 from .outside import learn_reach
@@ -117,8 +118,7 @@ def fit_map(
     """
     how, stages, paths = how or MapConfig(), stages or Stages(), in_order_of_name(recordings)
     _check_readable(config)
-    with writing(out, paths, overwrite=overwrite) as folder:
-        check_files(paths, folder)
+    with writing(out, paths, overwrite=overwrite) as folder, reaching(paths, folder):
         with stages("features"):
             sample = draw(paths, config, how, stages.report)
         attrs = _origin(sample, how, earlier)
@@ -216,7 +216,7 @@ def _embedded(
     return learn_certainty(learn_bank(embedding), new=True, centred=how.centred), kept
 
 
-def _store(folder: Path, embedding: xr.Dataset, sample: Sample, how: MapConfig) -> dict[str, Any]:
+def _store(folder: Place, embedding: xr.Dataset, sample: Sample, how: MapConfig) -> dict[str, Any]:
     """Write the embedding and the table of recordings; what the root has to say of them."""
     reach = learn_reach(embedding, sample.frames["recording"].values, len(sample.paths), how)
     light = embedding.drop_vars(["reference", "reference_covariance"], errors="ignore")
