@@ -16,6 +16,8 @@ from .computing import connected
 from .config_file import config_file
 from .corpus_file import CorpusFile, corpus_text, read_corpus
 from .options import Sectioned, settings_of, taken
+from .warned import notice
+from .watching import watching
 
 if TYPE_CHECKING:
     from ..corpus.status import CorpusStatus
@@ -64,13 +66,14 @@ def check_command(context: click.Context, file: Path, as_json: bool) -> None:
     from ..corpus.check import check_corpus  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
     read = read_corpus(file)
-    found = check_corpus(read.config, n_workers=read.workers)
+    found = check_corpus(read.config, n_workers=read.cluster.workers)
     advised = {name: _advised(sentence) for name, sentence in found.unreadable.items()}
     found = replace(found, unreadable=advised)
     click.echo(json.dumps(found.as_dict()) if as_json else str(found))
     context.exit(found.exit_code)
 
 
+@watching(lambda options: options["file"].stem, single=False)
 @corpus_group.command("run")
 @_FILE
 @_AS_JSON
@@ -84,6 +87,7 @@ def run_command(context: click.Context, file: Path, as_json: bool) -> None:
     _run(context, read_corpus(file), as_json)
 
 
+@watching(lambda options: options["file"].stem, single=False)
 @corpus_group.command("retry")
 @_FILE
 @click.argument("names", nargs=-1, metavar="[NAME]...")
@@ -144,8 +148,8 @@ def _run(context: click.Context, read: CorpusFile, as_json: bool, retry: list[st
     from ..jobs.events import listen  # noqa: PLC0415
 
     def connect(n_due: int) -> AbstractContextManager[None]:
-        few = read.cluster == "auto" and n_due <= _FEW
-        return connected("none" if few else read.cluster, read.workers, read.memory)
+        few = read.cluster.kind == "auto" and n_due <= _FEW
+        return connected(replace(read.cluster, kind="none", workers=None) if few else read.cluster)
 
     with listen(_tell):
         found = run_corpus(read.config, retry=retry, connect=connect)
@@ -157,13 +161,13 @@ def _tell(event: Event) -> None:
     """One line for what becomes of a recording."""
     place = f"[{event.done}/{event.total}] " if event.total else ""
     if event.kind == "finished":
-        click.echo(f"{place}{event.recording}: {event.n_frames} frames, {event.seconds:.1f} s", err=True)
+        notice(f"{place}{event.recording}: {event.n_frames} frames, {event.seconds:.1f} s")
     elif event.kind == "failed":
-        click.echo(f"{place}{event.recording} failed: {_advised(event.sentence)}", err=True)
+        notice(f"{place}{event.recording} failed: {_advised(event.sentence)}")
     elif event.kind == "retried":
-        click.echo(f"{event.recording}: again in {event.seconds:.0f} s, for {_advised(event.sentence)}", err=True)
+        notice(f"{event.recording}: again in {event.seconds:.0f} s, for {_advised(event.sentence)}")
     elif event.kind == "warned":
-        click.echo(f"Warning: {event.sentence}", err=True)
+        notice(f"Warning: {event.sentence}")
 
 
 def _advised(sentence: str) -> str:

@@ -61,8 +61,8 @@ def compute_due(run: UnderWay, due: Sequence[Due]) -> None:
                 done=run.done,
                 total=run.total,
                 sentence=(
-                    f"corpus: {left} recordings were not begun, since {run.config.root} takes no more. Free some space; the "
-                    "same command goes on from here."
+                    f"corpus: {left} recordings were not begun, since {run.config.root} is full. Free some space; the "
+                    "same command continues from here."
                 ),
             )
         )

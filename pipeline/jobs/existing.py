@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ..stores.address import Address, Place
 from .config import RunConfig
 from .fingerprint import files_of, stamp
 from .manifest import check_whole
 
 
-def made_already(recordings: Sequence[Path], out: Path, config: RunConfig) -> bool:
+def made_already(recordings: Sequence[Place], out: Place, config: RunConfig) -> bool:
     """Whether a finished result of the same recordings and settings is at a place.
 
     Recordings count as the same while no file of theirs was changed after the result had been written.
@@ -34,10 +35,16 @@ def made_already(recordings: Sequence[Path], out: Path, config: RunConfig) -> bo
     ValueError
         Another result is there, or a damaged one, or something else.
     """
+    paths = [one for one in recordings if isinstance(one, Path)]
+    if isinstance(out, Address) or len(paths) < len(recordings):
+        raise ValueError(
+            f"run: --skip-existing must be left out where recordings or results lie in object stores; got {out}. A "
+            "result that is there already is refused without it, too."
+        )
     if not out.exists():
         return False
     attrs = check_whole("run", out)
-    other = _difference(attrs, recordings, out, config)
+    other = _difference(attrs, paths, out, config)
     if other is not None:
         raise ValueError(
             f"run: {out} must be a result of the same recordings and settings to be skipped; got {other}. Choose "
