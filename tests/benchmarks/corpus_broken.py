@@ -107,14 +107,9 @@ def judged(file: Path, n: int) -> dict[str, Any]:
     sentences = {one["name"]: one["sentence"] for one in found["recordings"] if one["stands"] == "failed"}
     results = sorted(path.name for path in (file.parent / "out").glob("night*.zarr"))
     codes = first.returncode, again.returncode
-    if (
-        codes != (3, 3)
-        or len(results) != n - len(BROKEN)
-        or sorted(sentences) != sorted(f"broken-{name}" for name in BROKEN)
-    ):
-        raise AssertionError(
-            f"codes {codes}, {len(results)} results, failed {sorted(sentences)}: {first.stderr[-2000:]}"
-        )
+    expected = sorted(f"broken-{name}" for name in BROKEN)
+    if codes != (3, 3) or len(results) != n - len(BROKEN) or sorted(sentences) != expected:
+        raise AssertionError(f"{codes}, {len(results)} results, failed {sorted(sentences)}: {first.stderr[-2000:]}")
     told = [line for line in first.stderr.splitlines() if " failed: " in line]
     if len(told) != len(BROKEN) or any("Traceback" in said for said in (first.stderr, again.stderr)):
         raise AssertionError(f"{len(told)} lines: {first.stderr[-2000:]}")

@@ -57,9 +57,8 @@ def finished(run: subprocess.Popen[str], file: Path) -> str:
     said = " ".join(run.communicate())
     if run.returncode != 0:
         raise AssertionError(f"ended with {run.returncode}: {said}")
-    strange = [
-        path.name for path in file.with_suffix("").iterdir() if path.suffix != ".zarr" and path.name != ".corpus"
-    ]
+    found = [path.name for path in file.with_suffix("").iterdir()]
+    strange = [name for name in found if not name.endswith(".zarr") and name != ".corpus"]
     if strange:
         raise AssertionError(f"left behind: {strange}")
     return said
