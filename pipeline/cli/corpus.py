@@ -190,6 +190,12 @@ def _line(one: dict[str, Any]) -> str:
     return f"{one['name']}: {one['stands']}"
 
 
+def _departs(one: dict[str, Any]) -> str:
+    """How a recording departs from those before it."""
+    words = ", ".join(f"{name.replace('_', ' ')} {value:.1f}" for name, value in one["departs"].items())
+    return f"{one['name']} departs from the recordings before it (1 is the limit of chance): {words}"
+
+
 def _summary(found: CorpusStatus) -> str:
     """All recordings in a line, and what else there is to know."""
     counts = ", ".join(f"{number} {name}" for name, number in sorted(found.counts.items())) or "no recording"
@@ -197,6 +203,7 @@ def _summary(found: CorpusStatus) -> str:
     lines += [f"no recording matches {pattern}" for pattern in found.unmatched]
     if found.counts.get("failed"):
         lines.append("failed recordings are tried again when they or the settings change, or by 'corpus retry'")
+    lines += [_departs(one) for one in found.recordings if one["departs"]]
     if found.gone:
         lines.append(f"kept {len(found.gone)} results whose recordings are gone: {', '.join(found.gone[:5])}")
     if found.running is not None:

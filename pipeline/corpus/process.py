@@ -21,6 +21,7 @@ from ..jobs.events import about
 from ..jobs.fingerprint import digest, files_of, stamp
 from ..jobs.progress import Stages
 from ..jobs.run import count_frames, open_all, run
+from .departing import moments_of
 from .ledger import root_digest
 from .telling import telling
 from .transient import is_full, is_passing
@@ -123,6 +124,7 @@ def facts_of(tree: xr.DataTree) -> dict[str, Any]:
         "residual": float(embedding["residual"].max()),
         "foretold": float(embedding.attrs.get("foretold", float("nan"))),
         "by_chance": float(embedding.attrs.get("foretold_by_chance", float("nan"))),
+        **moments_of(tree["frames"]["frames"]),
     }
 
 
