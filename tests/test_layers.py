@@ -35,6 +35,7 @@ ARROWS = {
         "comparison": {"graph", "frames", "observers"},
         "jobs": {"graph", "files", "frames", "clusters", "engine", "embedding", "observers", "comparison"},
         "paper": {"graph", "frames", "clusters", "engine", "embedding", "observers", "comparison", "jobs"},
+        "watch": {"graph", "jobs"},
         "cli": {
             "graph",
             "files",
@@ -46,6 +47,7 @@ ARROWS = {
             "comparison",
             "jobs",
             "paper",
+            "watch",
         },
     },
 }

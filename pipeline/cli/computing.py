@@ -15,6 +15,8 @@ from click.core import ParameterSource
 from ..clusters.config import ClusterConfig
 from .config_file import CLUSTER_OPTIONS
 from .options import settings_among, settings_of, taken
+from .warned import notice
+from .watching import watched_cluster, watched_here
 
 if TYPE_CHECKING:
     from ..jobs.progress import Stages
@@ -101,10 +103,11 @@ def session(cluster: ClusterConfig, *, bar: bool = True) -> Iterator[Stages]:
     """Run a block on a cluster, or in this process, timed, with a progress bar where there is a terminal."""
     from ..jobs.progress import Stages  # noqa: PLC0415
 
-    stages = Stages(sys.stderr if bar else None)
+    stages = Stages(sys.stderr if bar and not watched_here().on_stderr else None)
     with stages("total"), stages.bar(), ExitStack() as stack:
         with stages("cluster"):
             stack.enter_context(connected(cluster))
+        stack.enter_context(watched_cluster(cluster.kind))
         yield stages
 
 
@@ -124,5 +127,8 @@ def connected(cluster: ClusterConfig) -> Iterator[None]:
 
 
 def _tell(line: str) -> None:
-    """Say on standard error what is waited for."""
-    click.echo(line, err=True)
+    """Say on standard error, or in its log, what is waited for."""
+    from ..jobs.events import Event, emit  # noqa: PLC0415
+
+    emit(Event("warned", sentence=line))
+    notice(line)

@@ -13,14 +13,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..clusters.config import ClusterConfig
+from ..jobs.events import Event, emit
 from .computing import computing, session
 from .options import Sectioned
 from .reading import FrameLength, Seconds
+from .warned import notice
+from .watching import watching
 
 if TYPE_CHECKING:
     from ..jobs.stream import Step
 
 
+@watching(lambda options: options["paths"][-1].stem)
 @partial(computing, kind="none")
 @click.command("continue", cls=Sectioned)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RESULT NEW... OUT")
@@ -77,14 +81,15 @@ def _follow(result: Path, new: Sequence[Path], out: Path, cluster: ClusterConfig
     from ..graph.ending import Ending  # noqa: PLC0415
     from ..jobs.stream import follow  # noqa: PLC0415
 
-    def notice(sentence: str) -> None:
-        click.echo(sentence, err=True)
+    def tell(sentence: str) -> None:
+        emit(Event("warned", sentence=sentence))
+        notice(sentence)
 
     with ExitStack() as stack:
         stack.enter_context(session(cluster, bar=False))
         ending = stack.enter_context(Ending())
         before = time.perf_counter()
-        for step in follow(result, new, out, wait=ending.wait, notice=notice, **options):
+        for step in follow(result, new, out, wait=ending.wait, notice=tell, **options):
             _tell(step, as_json, round(time.perf_counter() - before, 3))
             before = time.perf_counter()
 
@@ -92,6 +97,7 @@ def _follow(result: Path, new: Sequence[Path], out: Path, cluster: ClusterConfig
 def _tell(step: Step, as_json: bool, seconds: float) -> None:
     """Say what a call added."""
     part = None if step.part is None else str(step.part)
+    emit(Event("finished" if part else "skipped", seconds=seconds, n_frames=step.added))
     if as_json:
         click.echo(json.dumps({"part": part, "added": step.added, "total": step.total, "seconds": seconds}))
     elif part is None:

@@ -14,6 +14,7 @@ from .computing import chosen, session, writing
 from .config_file import config_file
 from .options import Sectioned, settings_of, taken
 from .warned import said
+from .watching import watching
 
 # Attributes of an embedding that say what it chose by itself.
 _CHOSEN = (
@@ -25,6 +26,7 @@ _CHOSEN = (
 )
 
 
+@watching(lambda options: options["paths"][-1].stem)
 @settings_of(RunConfig)
 @config_file
 @writing
@@ -42,6 +44,7 @@ def run_command(
     Several RECORDING... become segments of one, with gaps between them. OUT is a Zarr folder with the groups /frames,
     /embedding and /state, and /smoothed with --smooth. After a kill, the same command resumes from the last pass.
     """
+    from ..jobs.events import Event, emit  # noqa: PLC0415
     from ..jobs.label_scores import label_scores  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
     from ..jobs.run import check, count_frames, run  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
@@ -52,10 +55,12 @@ def run_command(
     cluster = chosen(cluster, lambda: count_frames(paths[:-1], config))
     with session(cluster) as stages:
         tree = run(paths[:-1], paths[-1], config, overwrite=overwrite, stages=stages)
+    n_frames, total = tree["frames"].sizes["frame"], stages.seconds["total"]
+    emit(Event("finished", done=1, total=1, seconds=total, n_frames=n_frames))
     embedding = tree["embedding"].to_dataset()
     summary = {
         "out": str(paths[-1]),
-        "n_frames": tree["frames"].sizes["frame"],
+        "n_frames": n_frames,
         "n_modes": embedding.sizes["mode"],
         "eigenvalues": [round(float(mu), 6) for mu in embedding["eigenvalue"].values],
         "residuals": [float(residual) for residual in embedding["residual"].values],

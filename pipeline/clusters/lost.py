@@ -26,6 +26,7 @@ class LostClusterError(ConnectionError):
     """A cluster cannot be used, or not any more; the message is one sentence with its remedy."""
 
     exit_code = 4
+    """What a command ends with."""
 
 
 def patience() -> float:
