@@ -10,6 +10,7 @@ from importlib.metadata import version
 import click
 
 from .continuation import continue_command, renamed
+from .corpus import corpus_group
 from .demo import demo_group
 from .outcome import outcome
 from .plan import plan_command
@@ -32,7 +33,15 @@ def cli(context: click.Context, debug: bool) -> None:
     context.obj = {"debug": debug}
 
 
-for _command in (run_command, continue_command, plan_command, tune_command, demo_group, reproduce_command):
+for _command in (
+    run_command,
+    continue_command,
+    plan_command,
+    tune_command,
+    corpus_group,
+    demo_group,
+    reproduce_command,
+):
     cli.add_command(_command)
 cli.add_command(renamed(continue_command, "extend"))
 

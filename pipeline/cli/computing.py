@@ -107,7 +107,6 @@ def session(cluster: ClusterConfig, *, bar: bool = True) -> Iterator[Stages]:
     with stages("total"), stages.bar(), ExitStack() as stack:
         with stages("cluster"):
             stack.enter_context(connected(cluster))
-        stack.enter_context(watched_cluster(cluster.kind))
         yield stages
 
 
@@ -117,17 +116,19 @@ def connected(cluster: ClusterConfig) -> Iterator[None]:
     import dask  # noqa: PLC0415
 
     if cluster.kind == "none":
-        with dask.config.set({"manifold-observer.memory": cluster.memory} if cluster.memory is not None else {}):
+        own = {"manifold-observer.memory": cluster.memory} if cluster.memory is not None else {}
+        with dask.config.set(own), watched_cluster():
             yield
         return
     from ..clusters.cluster import connect  # noqa: PLC0415
 
-    with connect(replace(cluster, kind="local") if cluster.kind == "auto" else cluster, tell=_tell):
+    where = replace(cluster, kind="local") if cluster.kind == "auto" else cluster
+    with connect(where, tell=_tell) as client, watched_cluster(client):
         yield
 
 
 def _tell(line: str) -> None:
-    """Say on standard error, or in its log, what is waited for."""
+    """Say on standard error, or in the log that is there, what is waited for."""
     from ..jobs.events import Event, emit  # noqa: PLC0415
 
     emit(Event("warned", sentence=line))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from .outcome import outcome
-from .warned import hushed
+from .warned import hushed, notice
 
 if TYPE_CHECKING:
     from ..watch.counts import Counts
@@ -66,6 +66,11 @@ class Watched(NamedTuple):
         """Whether standard error is the log's."""
         return self.log_format is not None and self.log_file is None
 
+    @property
+    def on_cluster(self) -> bool:
+        """Whether something is asked of a Dask cluster."""
+        return self.metrics or self.performance_report is not None
+
 
 def watching(name: Callable[[dict[str, Any]], str], *, single: bool = True) -> Callable[[click.Command], click.Command]:
     """Decorator: give a command the options by which it is watched.
@@ -108,6 +113,10 @@ def _open(own: Watched, stack: ExitStack) -> Counts | None:
     from ..watch.metrics import counted_in  # noqa: PLC0415
     from ..watch.report import check_report  # noqa: PLC0415
 
+    if own.on_cluster and click.get_current_context().params.get("cluster") == "none":
+        raise click.UsageError(
+            "--performance-report and --metrics tell of a Dask cluster; name one by --cluster, or take --metrics-file."
+        )
     if own.performance_report is not None:
         check_report(own.performance_report)
     if own.log_format is not None or own.log_file is not None:
@@ -169,28 +178,24 @@ def watched_here() -> Watched:
 
 
 @contextmanager
-def watched_cluster(cluster: str) -> Iterator[None]:
+def watched_cluster(client: Any = None) -> Iterator[None]:
     """Watch what the cluster of the running command does within the block, as it was asked for.
 
     Parameters
     ----------
-    cluster
-        What ``--cluster`` says.
+    client
+        Its client; None where there is no cluster.
     """
     own = watched_here()
-    if own.performance_report is None and not own.metrics:
+    if not own.on_cluster:
         yield
         return
-    if cluster == "none":
-        raise click.UsageError(
-            "--performance-report and --metrics tell of a Dask cluster; leave out --cluster none, or take "
-            "--metrics-file."
-        )
-    from distributed import default_client  # noqa: PLC0415
-
+    if client is None:  # it was not asked for, but little is computed faster here
+        notice("Warning: this computes without a Dask cluster, of which --performance-report and --metrics would tell.")
+        yield
+        return
     from ..watch.report import reported  # noqa: PLC0415
 
-    client = default_client()
     with ExitStack() as stack:
         if own.metrics:
             stack.enter_context(_at_scheduler(client, own.name))
