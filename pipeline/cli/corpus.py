@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,8 +104,8 @@ def _run(context: click.Context, read: CorpusFile, as_json: bool, retry: list[st
     from ..jobs.events import listen  # noqa: PLC0415
 
     def connect(n_due: int) -> AbstractContextManager[None]:
-        few = read.cluster == "auto" and n_due <= _FEW
-        return connected("none" if few else read.cluster, read.workers, read.memory)
+        few = read.cluster.kind == "auto" and n_due <= _FEW
+        return connected(replace(read.cluster, kind="none") if few else read.cluster)
 
     with listen(_tell):
         found = run_corpus(read.config, retry=retry, connect=connect)

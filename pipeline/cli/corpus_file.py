@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from ..clusters.config import ClusterConfig
 from ..corpus.config import CorpusConfig
 from ..jobs.config import RunConfig
 from .config_file import read_toml, texts_of
@@ -24,9 +25,7 @@ class CorpusFile(NamedTuple):
     """What a corpus file says: the corpus, where it computes, and the sections that others read."""
 
     config: CorpusConfig
-    cluster: str
-    workers: int | None
-    memory: int | None
+    cluster: ClusterConfig
     sections: dict[str, Any]
 
 
@@ -81,7 +80,20 @@ def read_corpus(path: Path) -> CorpusFile:
         **{name: value for name, value in own.items() if name not in _COMPUTING},
     )
     others = {name: sections[name] for name in _OTHERS if name in sections}
-    return CorpusFile(config, own["cluster"], own.get("workers"), own.get("memory"), others)
+    return CorpusFile(config, _cluster(path, own, others.get("cluster")), others)
+
+
+def _cluster(path: Path, own: dict[str, Any], table: dict[str, Any] | None) -> ClusterConfig:
+    """Where a corpus computes: as the table [cluster] says, else as [corpus] does."""
+    try:
+        if table is not None:
+            found = ClusterConfig.of_table(table)
+        else:
+            found = ClusterConfig(own["cluster"], workers=own.get("workers"), memory=own.get("memory"))
+        found.check_applies()
+    except ValueError as error:
+        raise click.BadParameter(f"{path}: {error}") from None
+    return found
 
 
 def _check_sections(path: Path, sections: dict[str, Any]) -> None:

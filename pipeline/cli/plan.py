@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 
+from ..clusters.config import ClusterConfig
 from ..engine.config import EmbedConfig
 from ..jobs.config import FeatureConfig, OpenConfig, RunConfig
-from .computing import computing, paying, session
+from .computing import chosen, computing, session
 from .config_file import config_file
 from .options import Sectioned, settings_of, taken
 
@@ -20,9 +21,7 @@ from .options import Sectioned, settings_of, taken
 @computing
 @click.command("plan", cls=Sectioned)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORDING...")
-def plan_command(
-    paths: tuple[Path, ...], cluster: str, workers: int | None, memory: int | None, as_json: bool, **options: Any
-) -> None:
+def plan_command(paths: tuple[Path, ...], cluster: ClusterConfig, as_json: bool, **options: Any) -> None:
     """Predict method, memory and time of a run.
 
     The options are those of run. A few frames are timed on the cluster; nothing is written.
@@ -30,8 +29,7 @@ def plan_command(
     from ..jobs.run import count_frames, plan_run  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
     config = RunConfig(taken(FeatureConfig, options), taken(OpenConfig, options), taken(EmbedConfig, options))
-    if cluster == "auto":
-        cluster = paying(count_frames(paths, config))
-    with session(cluster, workers, memory):
+    cluster = chosen(cluster, lambda: count_frames(paths, config))
+    with session(cluster):
         found = plan_run(paths, config)
     click.echo(json.dumps(found.as_dict()) if as_json else str(found))

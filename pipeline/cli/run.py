@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
+from ..clusters.config import ClusterConfig
 from ..jobs.config import RunConfig
-from .computing import paying, session, writing
+from .computing import chosen, session, writing
 from .config_file import config_file
 from .options import Sectioned, settings_of, taken
 from .warned import said
@@ -33,9 +34,7 @@ _CHOSEN = (
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORDING... OUT")
 def run_command(
     paths: tuple[Path, ...],
-    cluster: str,
-    workers: int | None,
-    memory: int | None,
+    cluster: ClusterConfig,
     overwrite: bool,
     as_json: bool,
     **options: Any,
@@ -53,9 +52,8 @@ def run_command(
         raise click.UsageError("Name at least one recording, and the output last.")
     config = taken(RunConfig, options)
     check(paths[:-1], paths[-1], config, overwrite=overwrite)
-    if cluster == "auto":
-        cluster = paying(count_frames(paths[:-1], config))
-    with session(cluster, workers, memory) as stages:
+    cluster = chosen(cluster, lambda: count_frames(paths[:-1], config))
+    with session(cluster) as stages:
         tree = run(paths[:-1], paths[-1], config, overwrite=overwrite, stages=stages)
     n_frames, total = tree["frames"].sizes["frame"], stages.seconds["total"]
     emit(Event("finished", done=1, total=1, seconds=total, n_frames=n_frames))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ..clusters.sight import check_files
+from ..clusters.sight import check_files, sighted
 from ..embedding.embed import embed
 from ..embedding.plan import Plan, plan
 from ..frames.dates import in_dates
@@ -85,8 +85,11 @@ def run(
     Frozen({'frame': 300, 'mode': 4})
     """
     stages = stages or Stages()
-    with writing(out, recordings, overwrite=overwrite) as folder, _passes_named(passes_beside(folder)) as passes:
-        check_files(recordings, folder)
+    with (
+        writing(out, recordings, overwrite=overwrite) as folder,
+        _passes_named(passes_beside(folder)) as passes,
+        sighted(recordings, folder),
+    ):
         with stages("features"):
             opened = open_all(recordings, config)
             frames = features_of(opened, config)

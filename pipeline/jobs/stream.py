@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from ..clusters.sight import check_files
+from ..clusters.sight import sighted
 from ..frames.dates import in_dates
 from ..frames.features import Frame, samples_in
 from ..frames.labels import segment_of
@@ -264,8 +264,8 @@ def _step(
         return Step(None, 0, position.n_frames)
     part = out / f"{len(parts):06d}.zarr"
     carry = open_group(parts[-1], "state")["carry"].load() if parts else learnt.carry
-    with writing(part, [learnt.path, *paths]) as folder, _counting_from(begin, stretches):
-        check_files([learnt.path, *paths], folder)
+    used = [learnt.path, *paths]
+    with writing(part, used) as folder, _counting_from(begin, stretches), sighted(used, folder):
         frames, anew = new_frames(learnt, position, stretches, firsts, begin)
         last_time = position.last_time
         position = moved(learnt, position, stretches, firsts, int(frames["segment"][-1]))
