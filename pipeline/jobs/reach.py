@@ -3,24 +3,46 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+from ..clusters.sight import check_files, sighted
 from ..files.remote import at_hand
 from ..graph.compute import session_client
-from ..graph.sight import check_files
 from ..stores.address import Address, Place
 from ..stores.objects import found_in, look, remove, write
 from ..stores.refusals import MissingError, StoreError
 
 
-def check_reach(inputs: Sequence[Place], folder: Place | None = None) -> None:
-    """Refuse workers of the session's cluster that do not see the inputs, or cannot write where the output goes.
+def check_reach(inputs: Sequence[Place]) -> None:
+    """Refuse workers of the session's cluster that do not see the inputs.
 
     Parameters
     ----------
     inputs
         Recordings: files at addresses are copied to this machine first, and workers must see the copies.
+
+    Raises
+    ------
+    ConnectionError
+        Names the worker and the place.
+    """
+    if session_client() is None:
+        return
+    hands = [_at_hand(one) for one in inputs]
+    check_files([one for one in hands if isinstance(one, Path)])
+    _check_stores(hands, None)
+
+
+@contextmanager
+def reaching(inputs: Sequence[Place], folder: Place) -> Iterator[None]:
+    """As :func:`check_reach`, and for workers that join within the block; they must also write where the output goes.
+
+    Parameters
+    ----------
+    inputs
+        Recordings.
     folder
         Where workers will write.
 
@@ -29,16 +51,23 @@ def check_reach(inputs: Sequence[Place], folder: Place | None = None) -> None:
     ConnectionError
         Names the worker and the place.
     """
-    client = session_client()
-    if client is None:
+    if session_client() is None:
+        yield
         return
     hands = [_at_hand(one) for one in inputs]
-    check_files([one for one in hands if isinstance(one, Path)], folder if isinstance(folder, Path) else None)
-    there = [one for one in hands if isinstance(one, Address)]
+    with sighted([one for one in hands if isinstance(one, Path)], folder if isinstance(folder, Path) else None):
+        _check_stores(hands, folder)
+        yield
+
+
+def _check_stores(inputs: Sequence[Place], folder: Place | None) -> None:
+    """Refuse workers that cannot read addresses, or write beside one."""
+    there = [one for one in inputs if isinstance(one, Address)]
     target = folder.parent if isinstance(folder, Address) else None
-    if not there and target is None:
+    client = session_client()
+    if client is None or (not there and target is None):
         return
-    from ..graph.lost import LostClusterError  # noqa: PLC0415 - distributed starts slowly
+    from ..clusters.lost import LostClusterError  # noqa: PLC0415 - distributed starts slowly
 
     for worker, why in client.run(unreached, there, target).items():
         if why is not None:

@@ -15,7 +15,8 @@ import xarray as xr
 from ..embedding.embed import embed
 from ..embedding.plan import Plan, plan
 from ..frames.dates import in_dates
-from ..frames.features import FEATURES, shared_edges
+from ..frames.edges import shared_edges
+from ..frames.features import FEATURES
 from ..frames.join import concat
 from ..frames.label_files import label_frames, labels_of
 from ..frames.label_place import names_file
@@ -33,7 +34,7 @@ from .filling import write_frames
 from .manifest import check_whole, groups_of
 from .placement import check_place, placed
 from .progress import Stages
-from .reach import check_reach
+from .reach import check_reach, reaching
 from .staging import check_there
 from .store import check_space, kept_passes, open_group, passes_beside, start, write_group, writing
 from .workfolder import sweep
@@ -92,8 +93,11 @@ def run(
     """
     stages = stages or Stages()
     paths, target = [place(path) for path in recordings], place(out)
-    with writing(target, paths, overwrite=overwrite) as folder, _passes_named(folder) as passes:
-        check_reach(paths, folder)
+    with (
+        writing(target, paths, overwrite=overwrite) as folder,
+        _passes_named(folder) as passes,
+        reaching(paths, folder),
+    ):
         with stages("features"):
             opened = open_all(paths, config)
             frames = features_of(opened, config)
@@ -178,6 +182,18 @@ def check(recordings: Sequence[Given], out: Given, config: RunConfig, *, overwri
         here = [path for path in paths if isinstance(path, Path)]
         sweep(placed(target).parent, here)
         check_place(target, here, overwrite)
+    check_inputs(paths, config)
+
+
+def check_inputs(recordings: Sequence[Given], config: RunConfig) -> None:
+    """Refuse recordings that cannot be opened, and labels that cannot be read.
+
+    Raises
+    ------
+    ValueError, OSError
+        Names the file.
+    """
+    paths = [place(path) for path in recordings]
     open_all(paths, config)
     if names_file(config.opening.labels):
         for path in paths:

@@ -34,7 +34,7 @@ from .continuation import Learnt, Notice, Position, beginning, laid, learnt_from
 from .manifest import ROOT, check_whole
 from .placement import check_parent, lies_within
 from .progress import Stages
-from .reach import check_reach
+from .reach import reaching
 from .run import Given, store_frames
 from .staging import WORK, check_writable
 from .store import alone, is_complete, open_group, start, write_group, writing
@@ -269,8 +269,8 @@ def _step(
         return Step(None, 0, position.n_frames)
     part = out / f"{len(parts):06d}.zarr"
     carry = open_group(parts[-1], "state")["carry"].load() if parts else learnt.carry
-    with writing(part, [learnt.path, *paths]) as folder, _counting_from(begin, stretches):
-        check_reach([learnt.path, *paths], folder)
+    used = [learnt.path, *paths]
+    with writing(part, used) as folder, _counting_from(begin, stretches), reaching(used, folder):
         frames, anew = new_frames(learnt, position, stretches, firsts, begin)
         last_time = position.last_time
         position = moved(learnt, position, stretches, firsts, int(frames["segment"][-1]))
