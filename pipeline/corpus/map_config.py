@@ -22,7 +22,7 @@ class MapConfig:
 
     frames: int = setting(6000, least=100)
     """Frames of the sample that the map is fitted on, of all recordings together."""
-    stretch: int = setting(100, least=21)
+    stretch: int = setting(50, least=21)
     """Consecutive frames that are taken together: local covariances and filters need frames that follow each other."""
     allotment: str = setting("equal", choices=("equal", "proportional"))
     """As many frames from every recording (equal), or more from longer ones (proportional)."""
