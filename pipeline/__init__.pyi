@@ -1,11 +1,14 @@
 from .comparison.baselines import baselines as baselines
 from .comparison.scores import class_scores as class_scores
 from .comparison.scores import scores as scores
+from .corpus.config import CorpusConfig as CorpusConfig
 from .corpus.drift import drift as drift
 from .corpus.map_config import MapConfig as MapConfig
 from .corpus.placing import apply_map as apply_map
+from .corpus.run import run_corpus as run_corpus
 from .corpus.shared_map import fit_map as fit_map
 from .corpus.shared_map import read_map as read_map
+from .corpus.status import corpus_status as corpus_status
 from .embedding.embed import embed as embed
 from .embedding.extend import extend as extend
 from .embedding.plan import Plan as Plan

@@ -81,7 +81,7 @@ def connected(cluster: str, workers: int | None, memory: int | None) -> Iterator
         with dask.config.set({"manifold-observer.memory": memory} if memory is not None else {}):
             yield
         return
-    from ..graph.cluster import connect  # noqa: PLC0415
+    from ..clusters.cluster import connect  # noqa: PLC0415
 
     with connect("local" if cluster == "auto" else cluster, n_workers=workers, memory=memory):
         yield

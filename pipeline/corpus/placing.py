@@ -10,10 +10,10 @@ import xarray as xr
 
 from manifold_observer.tasks.corpus import outside as tasks
 
+from ..clusters.sight import check_files
 from ..frames.alike import frames_like
 from ..frames.labels import MAKE_FRAMES
 from ..frames.variables import annotate
-from ..graph.sight import check_files
 from ..graph.warn import warn
 from ..jobs.progress import Stages
 from ..jobs.run import features_of, notes_of, open_result, store_frames

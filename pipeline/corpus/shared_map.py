@@ -14,8 +14,8 @@ import xarray as xr
 
 from manifold_observer.tasks.corpus.outside import Reach
 
+from ..clusters.sight import check_files
 from ..embedding.embed import embed
-from ..graph.sight import check_files
 from ..jobs.config import RunConfig
 from ..jobs.manifest import check_whole
 from ..jobs.progress import Stages

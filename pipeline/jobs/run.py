@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from ..clusters.sight import check_files
 from ..embedding.embed import embed
 from ..embedding.plan import Plan, plan
 from ..frames.dates import in_dates
@@ -22,7 +23,6 @@ from ..frames.label_files import label_frames, labels_of
 from ..frames.label_place import names_file
 from ..frames.recording import clock, open_recording
 from ..frames.units import alike, units_of
-from ..graph.sight import check_files
 from ..observers.bank import learn_bank
 from ..observers.calibrate import calibrate
 from ..observers.certainty import learn_certainty
@@ -166,6 +166,17 @@ def check(recordings: Sequence[Path], out: Path, config: RunConfig, *, overwrite
     """
     sweep(placed(out).parent, recordings)
     check_place(out, recordings, overwrite)
+    check_inputs(recordings, config)
+
+
+def check_inputs(recordings: Sequence[Path], config: RunConfig) -> None:
+    """Refuse recordings that cannot be opened, and labels that cannot be read.
+
+    Raises
+    ------
+    ValueError, OSError
+        Names the file.
+    """
     open_all(recordings, config)
     if names_file(config.opening.labels):
         for path in recordings:

@@ -21,13 +21,17 @@ from manifold_observer.tasks.atomic import sync
 from ..frames.dates import as_calendar, from_calendar
 from ..graph.compute import large_graphs
 from .manifest import MARK, attributes, first_foreign, seal
-from .placement import check_place, check_replaceable, placed, rename_new, sync_tree
+from .placement import check_links, check_place, check_removable, check_replaceable, placed, rename_new, sync_tree
 from .workfolder import WorkFolder, holding, is_folder, left_behind, remove, sweep
 
 # Numbers in a chunk of a stored array, about 4 MB: workers read some chunks ahead.
 _CHUNK_NUMBERS = 2**19
 # Room is refused only where even data that compress well would not fit.
 _COMPRESSION = 4
+
+
+class NoSpaceError(ValueError):
+    """A result that clearly would not fit on the disk."""
 
 
 @contextmanager
@@ -108,6 +112,31 @@ def alone(folder: Path) -> Iterator[None]:
                 folder.rmdir()
 
 
+def remove_result(out: Path) -> None:
+    """Remove a result of this project; a place that holds anything else stays as it is.
+
+    Parameters
+    ----------
+    out
+        The result.
+
+    Raises
+    ------
+    ValueError, OSError
+        Something else is there or in it, or a run is writing there.
+    """
+    place = placed(out)
+    check_links(out)
+    check_removable(place, out)
+    busy = f"store: a run is writing {out}, which is not removed."
+    with holding(place.parent, place.name, busy) as work:
+        rename_new(place, work.earlier)
+        if (foreign := first_foreign(work.earlier)) is not None:  # it came in the last moment
+            _put_back(work, place)
+            raise ValueError(f"store: {out} {foreign} and is not removed.")
+        shutil.rmtree(work.earlier)
+
+
 def start(folder: Path, attrs: dict[str, Any]) -> None:
     """Write the root of a result: what it is and where it came from.
 
@@ -167,7 +196,7 @@ def check_space(folder: Path, n_bytes: int) -> None:
     """
     free = shutil.disk_usage(folder).free
     if n_bytes / _COMPRESSION > free:
-        raise ValueError(
+        raise NoSpaceError(
             f"store: the result needs {n_bytes / 2**30:.2f} GiB on disk, but only {free / 2**30:.2f} GiB are free."
             " Free some space, or write to another disk."
         )

@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
+from ..clusters.sight import check_files
 from ..frames.dates import in_dates
 from ..frames.features import Frame, samples_in
 from ..frames.labels import segment_of
 from ..frames.segments import restarts
 from ..graph.deprecated import renamed
-from ..graph.sight import check_files
 from ..observers.bank import BRIDGED
 from ..observers.carries import Seam
 from ..observers.coordinates import observe_coordinates, reads_coordinates

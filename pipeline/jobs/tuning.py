@@ -9,8 +9,8 @@ from pathlib import Path
 
 import dask
 
+from ..clusters.sight import check_files
 from ..embedding.tune import Tuned, tune
-from ..graph.sight import check_files
 from .config import RunConfig
 from .run import features_of, notes_of, open_all
 

@@ -18,11 +18,11 @@ from manifold_observer.datasets.simulators.melody import label_frames, write_mel
 from manifold_observer.datasets.simulators.simulated import open_simulation
 from manifold_observer.datasets.simulators.sphere import write_sphere
 
+from ..clusters.sight import check_files
 from ..comparison.baselines import baselines
 from ..comparison.scores import class_scores, scores
 from ..engine.config import EmbedConfig
 from ..frames.features import histogram, stft
-from ..graph.sight import check_files
 from ..jobs.config import FeatureConfig, RunConfig
 from ..jobs.progress import Stages
 from ..jobs.run import analyse

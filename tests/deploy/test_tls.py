@@ -74,7 +74,7 @@ def test_page__its_holders_can_use_the_cluster_and_nobody_else(made, secured):
     assert done.returncode == 0, done.stderr
     assert (folder / "out.zarr").is_dir()
     plain = command(folder, dict(os.environ), secured, "other.zarr")
-    assert plain.returncode == 1
+    assert plain.returncode == 4
     assert "got none in distributed.comm.tls.ca-file, client.cert, client.key" in plain.stderr
     assert "DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT" in plain.stderr
     assert plain.stderr.count("\n") == 1
@@ -86,7 +86,7 @@ def test_page__certificates_of_another_authority_are_refused(made, secured, tmp_
     np.save(tmp_path / "a.npy", np.zeros((80, 3)))
     strange = {name: value.replace(str(folder), str(tmp_path)) for name, value in environment.items()}
     refused = command(tmp_path, strange, secured)
-    assert refused.returncode == 1
+    assert refused.returncode == 4
     assert refused.stderr.startswith(f"Error: cluster: no scheduler answers at {secured} (")
     assert refused.stderr.count("\n") == 1
 

@@ -17,8 +17,8 @@ import psutil
 import pytest
 from distributed import LocalCluster
 
-from manifold_observer.pipeline.graph import local
-from manifold_observer.pipeline.graph.cluster import connect
+from manifold_observer.pipeline.clusters import local
+from manifold_observer.pipeline.clusters.cluster import connect
 from manifold_observer.pipeline.graph.compute import compute, task
 from manifold_observer.tasks.arrays import aligned
 from strategies import share
@@ -202,7 +202,7 @@ def test_local__workers_that_are_killed_while_they_start_are_started_again(delay
 
 DRIVER = """
 import os, time
-from manifold_observer.pipeline.graph.cluster import connect
+from manifold_observer.pipeline.clusters.cluster import connect
 if __name__ == "__main__":
     with connect("local", n_workers=1) as client:
         print(*client.run(os.getpid).values(), flush=True)

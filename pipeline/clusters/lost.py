@@ -23,6 +23,9 @@ _GONE = (
 class LostClusterError(ConnectionError):
     """A cluster cannot be used, or not any more; the message is one sentence with its remedy."""
 
+    exit_code = 4
+    """What a command ends with."""
+
 
 def patience() -> float:
     """Seconds without any worker after which a run gives up; ``manifold-observer.workers-timeout`` of Dask's settings.

@@ -14,9 +14,9 @@ from uuid import uuid4
 from distributed import Client, WorkerPlugin
 from distributed.comm import CommClosedError
 
+from ..graph.warn import warn
 from . import census
 from .lost import LostClusterError, no_workers, patience
-from .warn import warn
 
 # A worker answers within this while it computes; one that does not has been stopped or cut off.
 _ANSWER_SECONDS = 60

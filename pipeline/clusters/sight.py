@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
+from ..graph.compute import session_client
 from . import census
-from .compute import session_client
 
 _TOKEN = "token"
 

@@ -16,10 +16,10 @@ from distributed import Client, Security
 from distributed.comm import get_address_host_port, parse_address
 from distributed.versions import VersionMismatchWarning
 
-from .limits import worker_limits
+from ..graph.limits import worker_limits
+from ..graph.machine import free_memory
 from .local import local_cluster
 from .lost import LostClusterError, explained
-from .machine import free_memory
 from .workers import GuardedClient, check_workers, guarded
 
 _CONNECT_SECONDS = 20

@@ -20,7 +20,7 @@ from distributed import LocalCluster, Nanny, Security
 from distributed.core import Status
 from distributed.utils import LoopRunner
 
-from .ending import unheard
+from ..graph.ending import unheard
 
 # Dask's profiler doubles the cost of small tasks, its malloc settings give every tile fresh pages from the system,
 # which costs a sixth of a pass, and five processes that look at their clocks every 20 ms take a tenth of a core.

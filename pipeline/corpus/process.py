@@ -1,0 +1,134 @@
+"""One recording of a corpus: what a worker, or this process, does with it, and what comes of that.
+
+:func:`process` is what the schedule is given. Another function of a :class:`Job` that returns an :class:`Outcome`
+can take its place, such as one that continues one map over the recording.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import xarray as xr
+
+from ..engine.memory import LOCAL_BYTES, tile_bytes
+from ..graph.shared import in_this_thread, warnings_heard
+from ..jobs.config import RunConfig
+from ..jobs.events import about
+from ..jobs.fingerprint import digest, files_of, stamp
+from ..jobs.progress import Stages
+from ..jobs.run import count_frames, open_all, run
+from .ledger import root_digest
+from .telling import telling
+from .transient import is_full, is_passing
+
+# Samples of more bytes are better read by all workers.
+_LARGE_BYTES = 2**31
+
+
+class Job(NamedTuple):
+    """A recording, where its result goes, and how it is made."""
+
+    name: str
+    path: str
+    out: str
+    run: RunConfig
+    owned: bool
+    """Whether a result that is at ``out`` is the corpus's own, and may be replaced."""
+    memory: int | None = None
+    """Bytes that it may take, where a single worker computes it."""
+    topic: str = ""
+    """Where a worker tells how far it is; nowhere by default."""
+
+
+class Outcome(NamedTuple):
+    """What came of one attempt: "done", "failed", or "large" where all workers should compute it."""
+
+    kind: str
+    sentence: str = ""
+    passing: bool = False
+    full: bool = False
+    """Whether the disk takes no more, so that no other recording will do better."""
+    seconds: float = 0.0
+    stamp: Sequence[Sequence[Any]] = ()
+    content: str = ""
+    result: str = ""
+    n_bytes: int = 0
+    facts: dict[str, Any] = {}  # noqa: RUF012 - never changed
+    warnings: Sequence[str] = ()
+
+
+def process_alone(job: Job) -> Outcome:
+    """Compute one recording in this thread, as one task among those of others; one that is too large comes back.
+
+    The numbers are those that :func:`run` gives on a cluster or without one.
+    """
+    with in_this_thread(job.memory), telling(job.topic):
+        return _attempt(job, alone=True)
+
+
+def process(job: Job) -> Outcome:
+    """Compute one recording on the session's cluster, or with the threads of this process."""
+    return _attempt(job, alone=False)
+
+
+def failure(error: BaseException) -> Outcome:
+    """The outcome of an attempt that an error ended."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    known = isinstance(error, ValueError | OSError | RuntimeError | TypeError | ImportError | EOFError)
+    sentence = " ".join([text if known else f"{type(error).__name__}: {text}", *getattr(error, "__notes__", [])])
+    return Outcome("failed", sentence, is_passing(error), is_full(error))
+
+
+def _attempt(job: Job, *, alone: bool) -> Outcome:
+    """Try once; an error becomes an outcome."""
+    before = time.perf_counter()
+    files = files_of(job.path, job.run)
+    there, content = stamp(files), ""
+    with about(job.name), warnings_heard() as heard:
+        try:
+            content = digest(files)
+            if alone and _is_large(job):
+                return Outcome("large")
+            outcome = _computed(job)
+        except Exception as error:
+            outcome = failure(error)
+    seconds = round(time.perf_counter() - before, 3)
+    return outcome._replace(seconds=seconds, stamp=there, content=content, warnings=tuple(heard))
+
+
+def _computed(job: Job) -> Outcome:
+    """Run, and say what the result is like."""
+    out = Path(job.out)
+    if os.path.lexists(out) and not job.owned:
+        raise ValueError(
+            f"corpus: {out} must be absent or a result that this corpus has written; got something else. Move it away."
+        )
+    tree = run([Path(job.path)], out, job.run, overwrite=job.owned, stages=Stages())
+    n_bytes = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+    return Outcome("done", result=root_digest(out), n_bytes=n_bytes, facts=facts_of(tree))
+
+
+def facts_of(tree: xr.DataTree) -> dict[str, Any]:
+    """What a manifest says of a result."""
+    embedding = tree["embedding"].to_dataset()
+    return {
+        "n_frames": int(tree["frames"].sizes["frame"]),
+        "n_features": int(tree["frames"].sizes["feature"]),
+        "n_modes": int(embedding.sizes["mode"]),
+        "eigenvalues": [float(value) for value in embedding["eigenvalue"].values],
+        "residual": float(embedding["residual"].max()),
+        "foretold": float(embedding.attrs.get("foretold", float("nan"))),
+        "by_chance": float(embedding.attrs.get("foretold_by_chance", float("nan"))),
+    }
+
+
+def _is_large(job: Job) -> bool:
+    """Whether a recording is worth all workers, from its header."""
+    (recording,) = open_all([Path(job.path)], job.run)
+    if recording.nbytes > _LARGE_BYTES:
+        return True
+    return tile_bytes(count_frames([Path(job.path)], job.run), 4) > LOCAL_BYTES

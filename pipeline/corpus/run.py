@@ -1,0 +1,89 @@
+"""A corpus run: what is due is computed, and every recording has an outcome in the ledger."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from ..jobs.events import Event, emit
+from .config import CorpusConfig
+from .due import DUE, Due, standing
+from .lease import Lease, holding_corpus
+from .ledger import Record, read_ledger
+from .status import CorpusStatus, corpus_status
+from .table import write_table
+
+
+def run_corpus(
+    config: CorpusConfig,
+    *,
+    retry: Sequence[str] | None = None,
+    connect: Callable[[int], AbstractContextManager[Any]] | None = None,
+) -> CorpusStatus:
+    """Compute the recordings of a corpus that are due, several at once; this computes.
+
+    A recording that fails costs its own result and no other's. The same call again computes what is new or has changed.
+
+    Parameters
+    ----------
+    config
+        The corpus.
+    retry
+        Names of failed recordings to try again, and nothing else; by default, all that is due is computed.
+    connect
+        Gives the cluster, once it is known that so many recordings are due; by default the session's Client is used
+        where there is one, else this process.
+
+    Returns
+    -------
+    How the corpus stands then.
+
+    Raises
+    ------
+    ValueError, OSError
+        Another run works on the corpus, or its output cannot be written to, or two recordings have one name.
+    ConnectionError
+        The cluster is lost; what was finished is kept.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import manifold_observer.pipeline as mo
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> np.save(folder / "walk.npy", np.random.default_rng(0).normal(size=(300, 3)).cumsum(axis=0))
+    >>> run = mo.RunConfig(mo.FeatureConfig("identity"), embedding=mo.EmbedConfig(n_modes=2))
+    >>> config = CorpusConfig(["*.npy"], "out", run, folder=str(folder))
+    >>> run_corpus(config).counts, run_corpus(config).counts
+    ({'done': 1}, {'done': 1})
+    """
+    with holding_corpus(config.state, config.takeover) as lease:
+        records = read_ledger(config)
+        due = [one for one in standing(config, records, retry) if _is_wanted(one, retry)]
+        if due:
+            _compute(config, lease, records, due, connect or (lambda _: nullcontext()))
+        write_table(config, records)
+    return corpus_status(config)
+
+
+def _is_wanted(due: Due, retry: Sequence[str] | None) -> bool:
+    """Whether this call computes a recording."""
+    return due.why in DUE and (retry is None or due.item.name in retry)
+
+
+def _compute(
+    config: CorpusConfig,
+    lease: Lease,
+    records: dict[str, Record],
+    due: Sequence[Due],
+    connect: Callable[[int], AbstractContextManager[Any]],
+) -> None:
+    """Compute what is due, on a cluster that is started for it."""
+    from .under_way import UnderWay, compute_due  # noqa: PLC0415 - Dask starts slowly, and often nothing is due
+
+    run, before = UnderWay(config, lease, records, len(due)), time.perf_counter()
+    emit(Event("begun", total=len(due)))
+    with connect(len(due)):
+        compute_due(run, due)
+    emit(Event("ended", done=run.done, total=run.total, seconds=time.perf_counter() - before))
