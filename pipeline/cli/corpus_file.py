@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import click
 
 from ..corpus.config import CorpusConfig
+from ..corpus.map_config import MapConfig
 from ..jobs.config import RunConfig
 from .config_file import read_toml, texts_of
 from .options import settings_of, taken
@@ -17,7 +18,7 @@ from .reading import ByteCount, Whole
 
 _COMPUTING = ("cluster", "workers", "memory")
 # A section that another part of the program reads.
-_OTHERS = ("map", "cluster")
+_OTHERS = ("cluster",)
 
 
 class CorpusFile(NamedTuple):
@@ -35,6 +36,13 @@ class CorpusFile(NamedTuple):
 def _run_section(**options: Any) -> RunConfig:
     """Read the settings of a run."""
     return taken(RunConfig, options)
+
+
+@settings_of(MapConfig)
+@click.command("[map]")
+def _map_section(**options: Any) -> MapConfig:
+    """Read the settings of a map."""
+    return taken(MapConfig, options)
 
 
 @click.command("[corpus]")
@@ -77,6 +85,7 @@ def read_corpus(path: Path) -> CorpusFile:
     config = CorpusConfig(
         inputs=inputs,
         run=_read(path, _run_section, run),
+        shared=_read(path, _map_section, sections["map"]) if "map" in sections else None,
         folder=str(path.absolute().parent),
         **{name: value for name, value in own.items() if name not in _COMPUTING},
     )
@@ -86,9 +95,11 @@ def read_corpus(path: Path) -> CorpusFile:
 
 def _check_sections(path: Path, sections: dict[str, Any]) -> None:
     """Refuse sections that do not exist, and a file without recordings."""
-    unknown = sorted(set(sections) - {"corpus", "run", *_OTHERS})
+    unknown = sorted(set(sections) - {"corpus", "run", "map", *_OTHERS})
     if unknown:
-        raise click.BadParameter(f"{path} has unknown sections: {', '.join(unknown)}. Known are [corpus] and [run].")
+        raise click.BadParameter(
+            f"{path} has unknown sections: {', '.join(unknown)}. Known are [corpus], [run] and [map]."
+        )
     wrong = [name for name, value in sections.items() if not isinstance(value, dict)]
     if wrong or "corpus" not in sections:
         raise click.BadParameter(
@@ -116,10 +127,12 @@ def corpus_text(inputs: Iterable[str], output: str, run: RunConfig) -> str:
     lines = ["# A corpus for 'manifold-observer corpus run'. Relative paths start at this file.", "[corpus]"]
     lines += [f"inputs = {json.dumps(list(inputs))}", f"output = {json.dumps(output)}", ""]
     for member in fields(CorpusConfig):
-        if member.name in ("inputs", "output", "run", "folder"):
+        if member.name in ("inputs", "output", "run", "folder", "shared"):
             continue
         usual = "" if member.default is None else json.dumps(member.default)
         lines += [f"# {texts.get(member.name, '')}", f"# {member.name.replace('_', '-')} = {usual}".rstrip()]
     lines += ['# Where to compute: "auto", "local", "none", or the address of a scheduler.', '# cluster = "auto"', ""]
+    lines += ["# One map for all recordings, so that their states share coordinates: take the mark off the next line."]
+    lines += ["# [map]", ""]
     lines += ["# Settings of 'manifold-observer run', which lists them all with --help.", "[run]"]
     return "\n".join(lines) + "\n" + run.to_toml()

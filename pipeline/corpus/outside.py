@@ -89,15 +89,17 @@ def _nearest(embedding: xr.Dataset, others: Integers, own: Integers, centred: bo
     return read(fewer, frames, np.full(len(own), -1), nothing, centred=centred).nearest
 
 
-def outside_of(nearest: Floats, reach: Reach, how: MapConfig) -> Outside:
+def outside_of(nearest: Floats, reach: Reach, how: MapConfig, *, sampled: bool = False) -> Outside:
     """How far a recording lies outside a map, from the nearest distances of its frames.
 
     A refit is due where many of its frames lie outside, or where all of them are farther off than those of recordings
-    that were held out, as when a sensor has another gain.
+    that were held out, as when a sensor has another gain. It would change nothing for a recording that the map was
+    fitted on (``sampled``).
     """
     share = float(np.mean(tasks.outside(nearest, reach.limit)))
     ratio = tasks.distance_ratio(nearest, reach.median)
-    return Outside(share, ratio, share > how.most_outside or ratio > tasks.ratio_limit(reach.ratios))
+    beyond = share > how.most_outside or ratio > tasks.ratio_limit(reach.ratios)
+    return Outside(share, ratio, beyond and not sampled)
 
 
 def in_words(name: str, found: Outside) -> str | None:

@@ -122,5 +122,6 @@ def _observe(
         write_group(folder, "smoothed", placed.smoothed)
     summary = summary_of(shared.embedding, frames, placed.read.values, stored["state"])
     write_group(folder, "summary", summary)
-    found = outside_of(nearest, shared.reach, shared.how)
+    sampled = set(attrs["source_paths"]) <= set(shared.sources)
+    found = outside_of(nearest, shared.reach, shared.how, sampled=sampled)
     return found, attrs | found.attrs() | began(frames) | {"foretold": float(summary.attrs["foretold"])}

@@ -24,6 +24,7 @@ from ..jobs.store import open_group, passes_beside, start, write_group, writing
 from ..observers.bank import learn_bank
 from ..observers.certainty import learn_certainty
 from .map_config import MapConfig
+from .maps import request_of
 from .members import Sensors, in_order_of_name
 from .outside import learn_reach
 from .refit import oriented
@@ -53,6 +54,8 @@ class SharedMap:
     """Recordings that could not be sampled, and why."""
     reach: Reach
     """How far frames lie from it that it was fitted without."""
+    sources: tuple[str, ...]
+    """Places of the recordings that it was fitted on, or could have been."""
     version: int
     """1, and one more with every refit."""
     fingerprint: str
@@ -121,7 +124,7 @@ def fit_map(
         check_files(paths, folder)
         with stages("features"):
             sample = draw(paths, config, how, stages.report)
-        attrs = _origin(sample, how, earlier)
+        attrs = _origin(sample, how, earlier) | {"map_request": request_of(config, how)}
         start(folder, attrs)
         frames = store_frames(folder, sample.frames, stages)
         with stages("embed"):
@@ -175,6 +178,7 @@ def read_map(out: Path) -> SharedMap:
             table["held_out_share"].values,
             table["held_out_ratio"].values,
         ),
+        tuple(attrs["source_paths"]),
         int(attrs["map_version"]),
         str(attrs["map_fingerprint"]),
         tuple(np.atleast_1d(attrs.get("map_alignment", ()))),

@@ -12,9 +12,9 @@ import numpy as np
 
 from manifold_observer.tasks.arrays import Booleans, Floats, Integers
 
-# A recording is farther off than others where its median distance lies this many deviations above theirs, and above
-# this factor: medians of a few recordings say little about how much they scatter.
-_DEVIATIONS, _LEAST_RATIO = 4.0, 1.15
+# A recording is farther off than others where its median distance lies this many deviations above theirs, and by this
+# share at least; by more where there are fewer recordings than this, whose medians hardly tell how much they scatter.
+_DEVIATIONS, _LEAST_MORE, _FEW = 4.0, 0.15, 8
 
 
 class Reach(NamedTuple):
@@ -67,15 +67,16 @@ def ratio_limit(ratios: Floats) -> float:
 
     Examples
     --------
-    >>> round(ratio_limit(np.array([0.9, 1.0, 1.1])), 2), ratio_limit(np.array([1.0, np.nan]))
-    (1.76, 1.15)
+    >>> round(ratio_limit(np.array([0.9, 1.0, 1.1])), 2), round(ratio_limit(np.array([1.0, np.nan])), 2)
+    (1.76, 1.42)
     """
     known = np.log(np.maximum(ratios[np.isfinite(ratios)], 1e-300))
     if not len(known):
         return np.inf
     centre = float(np.median(known))
     spread = 1.4826 * float(np.median(np.abs(known - centre)))
-    return float(np.exp(centre + max(_DEVIATIONS * spread, np.log(_LEAST_RATIO))))
+    least = 1 + _LEAST_MORE * np.sqrt(max(1.0, _FEW / len(known)))
+    return float(max(np.exp(centre + _DEVIATIONS * spread), least))
 
 
 def outside(nearest: Floats, limit: float) -> Booleans:
