@@ -20,7 +20,8 @@ _NOTE = "manifest.json"
 _TEXTS = ("input", "outcome", "sentence", "version", "settings", "content", "started", "finished")
 _NUMBERS = {
     "seconds": "s", "n_bytes": "byte", "attempts": "1", "n_frames": "1", "n_features": "1", "n_modes": "1",
-    "residual": "1", "foretold": "1", "by_chance": "1",
+    "residual": "1", "foretold": "1", "by_chance": "1", "map_version": "1", "outside_share": "1",
+    "outside_distance_ratio": "1", "outside_refit_due": "1",
 }  # fmt: skip
 
 
