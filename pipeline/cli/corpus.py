@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..corpus.ledger import shown
 from ..jobs.config import RunConfig
 from .advice import in_options
 from .computing import connected
@@ -69,22 +70,26 @@ def check_command(context: click.Context, file: Path, as_json: bool) -> None:
     found = check_corpus(read.config, n_workers=read.cluster.workers)
     advised = {name: _advised(sentence) for name, sentence in found.unreadable.items()}
     found = replace(found, unreadable=advised)
-    click.echo(json.dumps(found.as_dict()) if as_json else str(found))
+    click.echo(json.dumps(found.as_dict()) if as_json else shown(str(found)))
     context.exit(found.exit_code)
 
 
 @watching(lambda options: options["file"].stem, single=False)
 @corpus_group.command("run")
 @_FILE
+@click.option("--refit", is_flag=True, help="Fit the one map of [map] again, and read all recordings by it.")
 @_AS_JSON
 @click.pass_context
-def run_command(context: click.Context, file: Path, as_json: bool) -> None:
+def run_command(context: click.Context, file: Path, refit: bool, as_json: bool) -> None:
     """Compute what is new or has changed.
 
     The same command again does nothing. Recordings that failed are tried again when they or the settings change, or by
     'corpus retry'.
     """
-    _run(context, read_corpus(file), as_json)
+    read = read_corpus(file)
+    if refit and read.config.shared is None:
+        raise click.UsageError(f"--refit needs one map for all recordings; {file} has no section [map]. Add one.")
+    _run(context, read, as_json, refit=refit)
 
 
 @watching(lambda options: options["file"].stem, single=False)
@@ -115,7 +120,7 @@ def status_command(file: Path, as_json: bool) -> None:
     from ..corpus.status import corpus_status  # noqa: PLC0415
 
     found = corpus_status(read_corpus(file).config)
-    click.echo(json.dumps(found.as_dict()) if as_json else _text(found))
+    click.echo(json.dumps(found.as_dict()) if as_json else shown(_text(found)))
 
 
 @corpus_group.command("clean")
@@ -137,12 +142,14 @@ def clean_command(file: Path, dry_run: bool, as_json: bool) -> None:
         return
     for one in found:
         word = f"stays ({one.stays})" if one.stays else "would go" if dry_run else "removed"
-        click.echo(f"{word}: {one.path}, {one.n_bytes / 2**20:.1f} MiB: {one.why}")
+        click.echo(shown(f"{word}: {one.path}, {one.n_bytes / 2**20:.1f} MiB: {one.why}"))
     if not found:
         click.echo("nothing to remove")
 
 
-def _run(context: click.Context, read: CorpusFile, as_json: bool, retry: list[str] | None = None) -> None:
+def _run(
+    context: click.Context, read: CorpusFile, as_json: bool, retry: list[str] | None = None, refit: bool = False
+) -> None:
     """Compute, say what failed, and leave with the code that says so."""
     from ..corpus.run import run_corpus  # noqa: PLC0415
     from ..jobs.events import listen  # noqa: PLC0415
@@ -152,8 +159,8 @@ def _run(context: click.Context, read: CorpusFile, as_json: bool, retry: list[st
         return connected(replace(read.cluster, kind="none", workers=None) if few else read.cluster)
 
     with listen(_tell):
-        found = run_corpus(read.config, retry=retry, connect=connect)
-    click.echo(json.dumps(found.as_dict()) if as_json else _summary(found))
+        found = run_corpus(read.config, retry=retry, refit=refit, connect=connect)
+    click.echo(json.dumps(found.as_dict()) if as_json else shown(_summary(found)))
     context.exit(found.exit_code)
 
 
@@ -206,6 +213,36 @@ def _summary(found: CorpusStatus) -> str:
     lines += [_departs(one) for one in found.recordings if one["departs"]]
     if found.gone:
         lines.append(f"kept {len(found.gone)} results whose recordings are gone: {', '.join(found.gone[:5])}")
+    if found.shared is not None:
+        lines += _about_map(found.shared)
     if found.running is not None:
-        lines.append(f"a run works on it: process {found.running['pid']} on {found.running['host']}")
+        lines += _running(found.running)
     return "\n".join(lines)
+
+
+def _running(run: dict[str, Any]) -> list[str]:
+    """The run that works on the corpus, or that was killed."""
+    who = f"process {run['pid']} on {run['host']} since {run['since']}"
+    if run["lives"] is False:
+        return [f"a run was killed ({who}); the next one continues"]
+    far = f", {run['done']} of {run['total']}" if "total" in run else ""
+    lines = [f"a run works on it: {who}{far}"]
+    for name, one in run.get("computing", {}).items():
+        stage = f", {one['stage']} {one['done']} of {one['total']}" if "stage" in one else ""
+        lines.append(f"{name}: for {one['seconds']:.0f} s{stage}")
+    return lines
+
+
+def _about_map(found: dict[str, Any]) -> list[str]:
+    """The one map, what lies outside of it, and drift."""
+    lines = [f"map: version {found['version']}, fitted on {found['recordings']} recordings: {found['path']}"]
+    if found["alignment"]:
+        lines.append(f"map: correlations with the one before {', '.join(f'{r:.2f}' for r in found['alignment'])}")
+    lines += [f"map: fitted without {path}: {_advised(why)}" for path, why in found["refused"].items()]
+    if found["refit_due"]:
+        shares = [f"{name} ({found['outside'][name]:.0%})" for name in found["refit_due"][:5]]
+        more = ", ..." if len(found["refit_due"]) > 5 else ""
+        lines.append(
+            f"map: a refit is due for what lies outside: {', '.join(shares)}{more}; 'corpus run --refit' makes it"
+        )
+    return [*lines, found["drift"]]

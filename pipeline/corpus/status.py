@@ -12,6 +12,7 @@ from .due import DUE, standing
 from .lease import lives, read_holder
 from .ledger import read_ledger
 from .listing import gone, place_of, unmatched
+from .maps import map_status
 from .progress import read_progress
 
 
@@ -35,6 +36,8 @@ class CorpusStatus:
     """Patterns that match nothing."""
     running: dict[str, Any] | None
     """The run that works on it: process, machine, whether it lives, and what it computes."""
+    shared: dict[str, Any] | None = None
+    """The map of all recordings: its place, version, recordings outside of it, and a line about drift."""
 
     @property
     def due(self) -> int:
@@ -80,7 +83,9 @@ def corpus_status(config: CorpusConfig) -> CorpusStatus:
     departures = read_departures(config)
     rows = [{**row, "departs": departures.get(row["name"], {})} for row in rows]
     counts = dict(Counter(row["stands"] for row in rows))
-    return CorpusStatus(tuple(rows), counts, tuple(lost), tuple(unmatched(config)), _running(config))
+    return CorpusStatus(
+        tuple(rows), counts, tuple(lost), tuple(unmatched(config)), _running(config), map_status(config, ledger)
+    )
 
 
 def _running(config: CorpusConfig) -> dict[str, Any] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import Any
@@ -47,9 +47,9 @@ class UnderWay:
         self.progress = Progress(self.config.state, self.lease.token)
 
 
-def compute_due(run: UnderWay, due: Sequence[Due]) -> None:
-    """Compute short recordings as tasks, then those that came back for all workers."""
-    client, jobs = session_client(), [_job(run.config, one) for one in due]
+def compute_due(run: UnderWay, due: Sequence[Due], shared: str = "") -> None:
+    """Compute short recordings as tasks, by a map where there is one, then those that came back for all workers."""
+    client, jobs = session_client(), [_job(run.config, one)._replace(shared=shared) for one in due]
     check_room(run.config, run.records.values(), len(jobs))
     with listen(run.progress.hear):
         _compute(run, jobs, client)
@@ -71,20 +71,19 @@ def compute_due(run: UnderWay, due: Sequence[Due]) -> None:
 def _compute(run: UnderWay, jobs: list[Job], client: Any) -> None:
     """Compute on a cluster, or without one."""
     if client is None:
-        _schedule(run, jobs, Here(process), 1)
+        _schedule(run, jobs, Here(process), lambda: 1)
         return
     there = [job.path for job in jobs if os.path.exists(job.path)]
     check_files(there[:_SEEN], run.config.root)
     topic = f"manifold-observer-corpus-{uuid4().hex}"
     jobs = [job._replace(memory=_share(client), topic=topic) for job in jobs]
     with hearing(client, topic):
-        threads = sum(client.nthreads().values())
-        _schedule(run, jobs, Workers(client, process_alone), run.config.at_once or max(1, threads))
-        _schedule(run, run.large, Here(process), 1)
+        _schedule(run, jobs, Workers(client, process_alone), lambda: run.config.at_once or _threads(client))
+        _schedule(run, run.large, Here(process), lambda: 1)
     check_alive(client)
 
 
-def _schedule(run: UnderWay, jobs: Sequence[Job], pool: Here | Workers, at_once: int) -> None:
+def _schedule(run: UnderWay, jobs: Sequence[Job], pool: Here | Workers, at_once: Callable[[], int]) -> None:
     """Compute jobs and keep what becomes of each."""
     patience = Patience(run.config.retries, run.config.backoff)
     for attempt in scheduled(_begun(run, jobs), pool, at_once, patience, lambda running: _tick(run, running)):
@@ -192,6 +191,11 @@ def _job(config: CorpusConfig, due: Due) -> Job:
     written = record.result != "" and not record.adopted and root_digest(place) == record.result
     owned = not os.path.lexists(place) or record.begun or written
     return Job(due.item.name, due.item.path, str(place), config.run, owned)
+
+
+def _threads(client: Any) -> int:
+    """Recordings that are computed at once: no worker has one waiting, which would count as involved in its death."""
+    return max(1, sum(client.nthreads().values()))
 
 
 def _share(client: Any) -> int | None:
