@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def made_already(recordings: Sequence[Place], out: Place, config: RunConfig) -> 
             f"run: --skip-existing must be left out where recordings or results lie in object stores; got {out}. A "
             "result that is there already is refused without it, too."
         )
-    if not out.exists():
+    if not os.path.lexists(out):
         return False
     attrs = check_whole("run", out)
     other = _difference(attrs, paths, out, config)
