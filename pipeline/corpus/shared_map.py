@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,13 @@ import numpy as np
 import xarray as xr
 
 from manifold_observer.tasks.corpus.outside import Reach
+from manifold_observer.tasks.engine.forms import cost
 
 from ..clusters.sight import check_files
 from ..embedding.embed import embed
+from ..engine.config import EmbedConfig
+from ..engine.cuts import EXACT_MEDIAN_FRAMES
+from ..engine.memory import EXACT_FRAMES
 from ..jobs.config import RunConfig
 from ..jobs.manifest import check_whole
 from ..jobs.progress import Stages
@@ -219,10 +223,24 @@ def _embedded(
 ) -> tuple[xr.Dataset, dict[str, Any]]:
     """The embedding of a sample, with what observers learn of it, and how it goes with an earlier one."""
     kept: dict[str, Any] = {}
-    embedding = embed(frames, progress=stages.report, checkpoint=passes, **config.embedding.options())
+    options = _everywhere(config.embedding, *frames.shape).options()
+    embedding = embed(frames, progress=stages.report, checkpoint=passes, **options)
     if earlier is not None:
         embedding, kept = oriented(embedding, earlier.embedding, centred=how.centred)
     return learn_certainty(learn_bank(embedding), new=True, centred=how.centred), kept
+
+
+def _everywhere(config: EmbedConfig, n_frames: int, n_features: int) -> EmbedConfig:
+    """Settings with what is otherwise chosen by timing or by the memory of workers: a map has the same bits anywhere."""
+    width = min(config.max_axes or n_features, n_features)
+    form = min(("quadratic", "factor"), key=lambda form: cost(form, width, width, config.window))
+    home = "local" if n_frames <= EXACT_MEDIAN_FRAMES else "recomputed"
+    return replace(
+        config,
+        form=form if config.form == "auto" else config.form,
+        home=home if config.home == "auto" else config.home,
+        method=("exact" if n_frames <= EXACT_FRAMES else "landmarks") if config.method == "auto" else config.method,
+    )
 
 
 def _store(folder: Path, embedding: xr.Dataset, sample: Sample, how: MapConfig) -> dict[str, Any]:
