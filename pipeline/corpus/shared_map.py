@@ -231,7 +231,7 @@ def _embedded(
 
 
 def _everywhere(config: EmbedConfig, n_frames: int, n_features: int) -> EmbedConfig:
-    """Settings with what is otherwise chosen by timing or by the memory of workers: a map has the same bits anywhere."""
+    """Settings with what timing or the memory of workers would choose: a map has the same bits anywhere."""
     width = min(config.max_axes or n_features, n_features)
     form = min(("quadratic", "factor"), key=lambda form: cost(form, width, width, config.window))
     home = "local" if n_frames <= EXACT_MEDIAN_FRAMES else "recomputed"
