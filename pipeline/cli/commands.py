@@ -22,9 +22,8 @@ from .warned import in_words
 
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 success, 1 error, 2 wrong usage, 3 partial (some recordings of a corpus failed), 4 the cluster "
-    "cannot be used or was lost; ended by a signal: Ctrl-C 130, SIGTERM 143, SIGHUP 129 (128 plus the number of the "
-    "signal).",
+    epilog="Exit codes: 0 success, 1 error, 2 wrong usage, 3 partial (some recordings of a corpus failed), 4 the "
+    "cluster cannot be used or was lost. Ended by a signal: Ctrl-C 130, SIGTERM 143, SIGHUP 129 (128 plus its number).",
 )
 @click.version_option(version("manifold-observer"), prog_name="manifold-observer")
 @click.option("--debug", is_flag=True, help="Show the full traceback of an error.")

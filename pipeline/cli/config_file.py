@@ -8,6 +8,9 @@ from typing import Any
 
 import click
 
+# Where a context keeps the keywords of a cluster's class, which are no options.
+CLUSTER_OPTIONS = "manifold_observer.cluster_options"
+
 
 def config_file(command: click.Command) -> click.Command:
     """Give a command the option ``--config``, a file with defaults of all its others."""
@@ -28,8 +31,29 @@ def _load(context: click.Context, _: click.Parameter, path: Path | None) -> None
     """Take defaults from a TOML file."""
     if path is None:
         return
-    texts = texts_of(path, context.command.params, read_toml(path, "--config"))
+    texts = texts_of(path, context.command.params, _flat(context, path, read_toml(path, "--config")))
     context.default_map = {**(context.default_map or {}), **texts}
+
+
+def _flat(context: click.Context, path: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings with those of the table ``[cluster]`` among the others, by the names of their options."""
+    table = settings.get("cluster")
+    if not isinstance(table, dict) or "cluster" not in {option.name for option in context.command.params}:
+        return settings
+    from dataclasses import fields  # noqa: PLC0415
+
+    from ..clusters.config import ClusterConfig  # noqa: PLC0415
+    from ..frames.settings import option_name  # noqa: PLC0415
+
+    try:
+        ClusterConfig.of_table(table)
+    except ValueError as error:
+        raise click.BadParameter(f"{path}: {error}") from None
+    if "options" in table:
+        context.meta[CLUSTER_OPTIONS] = table["options"]
+    spelt = {own.name: option_name(own) for own in fields(ClusterConfig)}
+    own = {spelt[name.replace("-", "_")]: value for name, value in table.items() if name != "options"}
+    return {name: value for name, value in settings.items() if name != "cluster"} | own
 
 
 def texts_of(path: Path, params: Iterable[click.Parameter], values: dict[str, Any], where: str = "") -> dict[str, Any]:

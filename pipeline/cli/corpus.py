@@ -16,6 +16,8 @@ from .computing import connected
 from .config_file import config_file
 from .corpus_file import CorpusFile, corpus_text, read_corpus
 from .options import Sectioned, settings_of, taken
+from .warned import notice
+from .watching import watching
 
 if TYPE_CHECKING:
     from ..corpus.status import CorpusStatus
@@ -64,13 +66,14 @@ def check_command(context: click.Context, file: Path, as_json: bool) -> None:
     from ..corpus.check import check_corpus  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
     read = read_corpus(file)
-    found = check_corpus(read.config, n_workers=read.workers)
+    found = check_corpus(read.config, n_workers=read.cluster.workers)
     advised = {name: _advised(sentence) for name, sentence in found.unreadable.items()}
     found = replace(found, unreadable=advised)
     click.echo(json.dumps(found.as_dict()) if as_json else str(found))
     context.exit(found.exit_code)
 
 
+@watching(lambda options: options["file"].stem, single=False)
 @corpus_group.command("run")
 @_FILE
 @click.option("--refit", is_flag=True, help="Fit the one map of [map] again, and read all recordings by it.")
@@ -88,6 +91,7 @@ def run_command(context: click.Context, file: Path, refit: bool, as_json: bool) 
     _run(context, read, as_json, refit=refit)
 
 
+@watching(lambda options: options["file"].stem, single=False)
 @corpus_group.command("retry")
 @_FILE
 @click.argument("names", nargs=-1, metavar="[NAME]...")
@@ -150,8 +154,8 @@ def _run(
     from ..jobs.events import listen  # noqa: PLC0415
 
     def connect(n_due: int) -> AbstractContextManager[None]:
-        few = read.cluster == "auto" and n_due <= _FEW
-        return connected("none" if few else read.cluster, read.workers, read.memory)
+        few = read.cluster.kind == "auto" and n_due <= _FEW
+        return connected(replace(read.cluster, kind="none", workers=None) if few else read.cluster)
 
     with listen(_tell):
         found = run_corpus(read.config, retry=retry, refit=refit, connect=connect)
@@ -163,13 +167,13 @@ def _tell(event: Event) -> None:
     """One line for what becomes of a recording."""
     place = f"[{event.done}/{event.total}] " if event.total else ""
     if event.kind == "finished":
-        click.echo(f"{place}{event.recording}: {event.n_frames} frames, {event.seconds:.1f} s", err=True)
+        notice(f"{place}{event.recording}: {event.n_frames} frames, {event.seconds:.1f} s")
     elif event.kind == "failed":
-        click.echo(f"{place}{event.recording} failed: {_advised(event.sentence)}", err=True)
+        notice(f"{place}{event.recording} failed: {_advised(event.sentence)}")
     elif event.kind == "retried":
-        click.echo(f"{event.recording}: again in {event.seconds:.0f} s, for {_advised(event.sentence)}", err=True)
+        notice(f"{event.recording}: again in {event.seconds:.0f} s, for {_advised(event.sentence)}")
     elif event.kind == "warned":
-        click.echo(f"Warning: {event.sentence}", err=True)
+        notice(f"Warning: {event.sentence}")
 
 
 def _advised(sentence: str) -> str:
@@ -192,6 +196,12 @@ def _line(one: dict[str, Any]) -> str:
     return f"{one['name']}: {one['stands']}"
 
 
+def _departs(one: dict[str, Any]) -> str:
+    """How a recording departs from those before it."""
+    words = ", ".join(f"{name.replace('_', ' ')} {value:.1f}" for name, value in one["departs"].items())
+    return f"{one['name']} departs from the recordings before it (1 is the limit of chance): {words}"
+
+
 def _summary(found: CorpusStatus) -> str:
     """All recordings in a line, and what else there is to know."""
     counts = ", ".join(f"{number} {name}" for name, number in sorted(found.counts.items())) or "no recording"
@@ -199,6 +209,7 @@ def _summary(found: CorpusStatus) -> str:
     lines += [f"no recording matches {pattern}" for pattern in found.unmatched]
     if found.counts.get("failed"):
         lines.append("failed recordings are tried again when they or the settings change, or by 'corpus retry'")
+    lines += [_departs(one) for one in found.recordings if one["departs"]]
     if found.gone:
         lines.append(f"kept {len(found.gone)} results whose recordings are gone: {', '.join(found.gone[:5])}")
     if found.shared is not None:

@@ -9,26 +9,23 @@ from typing import Any, NamedTuple
 
 import click
 
+from ..clusters.config import ClusterConfig
 from ..corpus.config import CorpusConfig
 from ..corpus.map_config import MapConfig
 from ..jobs.config import RunConfig
 from .config_file import read_toml, texts_of
 from .options import settings_of, taken
-from .reading import ByteCount, Whole
+from .reading import Whole
 
 _COMPUTING = ("cluster", "workers", "memory")
-# A section that another part of the program reads.
-_OTHERS = ("cluster",)
+_SECTIONS = ("corpus", "run", "cluster", "map")
 
 
 class CorpusFile(NamedTuple):
-    """What a corpus file says: the corpus, where it computes, and the sections that others read."""
+    """What a corpus file says: the corpus, and where it computes."""
 
     config: CorpusConfig
-    cluster: str
-    workers: int | None
-    memory: int | None
-    sections: dict[str, Any]
+    cluster: ClusterConfig
 
 
 @settings_of(RunConfig)
@@ -55,9 +52,6 @@ def _map_section(**options: Any) -> MapConfig:
 @click.option("--names")
 @click.option("--new-version")
 @click.option("--output")
-@click.option("--cluster", default="auto")
-@click.option("--workers", type=Whole(1))
-@click.option("--memory", type=ByteCount())
 def _corpus_section(**options: Any) -> dict[str, Any]:
     """Read the settings of a corpus."""
     return {name: value for name, value in options.items() if value is not None}
@@ -80,26 +74,35 @@ def read_corpus(path: Path) -> CorpusFile:
             f'{path}: inputs in [corpus] must be a list of patterns, such as ["in/*.npy"]; got {inputs!r}.'
         )
     # Where to compute may stand among the settings of a run, as in the file of run --config.
-    corpus = {name: run.pop(name) for name in _COMPUTING if name in run} | corpus
+    where = {name: part.pop(name) for part in (run, corpus) for name in _COMPUTING if name in part}
     own = _read(path, _corpus_section, corpus)
     config = CorpusConfig(
         inputs=inputs,
         run=_read(path, _run_section, run),
         shared=_read(path, _map_section, sections["map"]) if "map" in sections else None,
         folder=str(path.absolute().parent),
-        **{name: value for name, value in own.items() if name not in _COMPUTING},
+        **own,
     )
-    others = {name: sections[name] for name in _OTHERS if name in sections}
-    return CorpusFile(config, own["cluster"], own.get("workers"), own.get("memory"), others)
+    return CorpusFile(config, _cluster(path, where | sections.get("cluster", {})))
+
+
+def _cluster(path: Path, table: dict[str, Any]) -> ClusterConfig:
+    """Where to compute: whichever way is faster, where nothing is said."""
+    kind = table.pop("cluster", "auto")
+    try:
+        config = ClusterConfig.of_table({"kind": kind} | table)
+        config.check_applies()
+    except ValueError as error:
+        raise click.BadParameter(f"{path}: {error}") from None
+    return config
 
 
 def _check_sections(path: Path, sections: dict[str, Any]) -> None:
     """Refuse sections that do not exist, and a file without recordings."""
-    unknown = sorted(set(sections) - {"corpus", "run", "map", *_OTHERS})
+    unknown = sorted(set(sections) - set(_SECTIONS))
     if unknown:
-        raise click.BadParameter(
-            f"{path} has unknown sections: {', '.join(unknown)}. Known are [corpus], [run] and [map]."
-        )
+        known = ", ".join(f"[{name}]" for name in _SECTIONS)
+        raise click.BadParameter(f"{path} has unknown sections: {', '.join(unknown)}. Known are {known}.")
     wrong = [name for name, value in sections.items() if not isinstance(value, dict)]
     if wrong or "corpus" not in sections:
         raise click.BadParameter(

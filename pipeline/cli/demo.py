@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
+from ..clusters.config import ClusterConfig
 from ..paper.settings import SIMULATIONS
-from .computing import session, writing
+from .computing import chosen, session, writing
 from .options import Sectioned, settings_of, taken
 
 
@@ -24,9 +25,7 @@ def _command(name: str, kind: type[Any]) -> click.Command:
 
     def callback(
         out: Path | None,
-        cluster: str,
-        workers: int | None,
-        memory: int | None,
+        cluster: ClusterConfig,
         overwrite: bool,
         as_json: bool,
         **options: Any,
@@ -34,8 +33,7 @@ def _command(name: str, kind: type[Any]) -> click.Command:
         from ..paper.demo import demonstrate  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
         simulation = asdict(taken(kind, options))
-        where = "none" if cluster == "auto" else cluster  # a few thousand frames
-        with session(where, workers, memory) as stages:
+        with session(chosen(cluster, lambda: 0)) as stages:  # a few thousand frames
             result = demonstrate(name, out, simulation, stages, overwrite=overwrite)
         click.echo(json.dumps(result) if as_json else _text(result, out))
 

@@ -127,7 +127,7 @@ def guest(name: str, client: str, here: dict[str, Any]) -> Any:
     from tornado.ioloop import PeriodicCallback  # noqa: PLC0415
 
     class Guest(WorkerPlugin):  # type: ignore[misc]
-        def setup(self, worker: Any) -> None:
+        async def setup(self, worker: Any) -> None:
             limit_blas(worker, name)
             try:
                 reason, _ = differences(here, describe())
@@ -135,6 +135,10 @@ def guest(name: str, client: str, here: dict[str, Any]) -> Any:
                 reason = f"no answer to what it runs ({error!r})"
             if reason is not None:
                 worker.log_event(name, {"worker": worker.address, "reason": reason})
+            for files in needed(await worker.scheduler.events(topic=name + "-files")):
+                unseen = seen(files, None, "")
+                if unseen is not None:
+                    worker.log_event(name, {"worker": worker.address, "unseen": unseen})
             self.looking = PeriodicCallback(lambda: self.look(worker), 20_000)
             self.looking.start()
 
@@ -150,6 +154,23 @@ def guest(name: str, client: str, here: dict[str, Any]) -> Any:
             free_blas(worker, name)
 
     return Guest()
+
+
+def needed(events: Any) -> list[dict[str, Any]]:
+    """Files that jobs need which run now, as the events of a client tell: each begins with a number, and ends with it.
+
+    Examples
+    --------
+    >>> needed([(0.0, {"job": 1, "files": {"a": None}}), (1.0, {"job": 2, "files": {}}), (2.0, {"job": 1})])
+    [{}]
+    """
+    jobs: dict[Any, dict[str, Any]] = {}
+    for _, event in events:
+        if "files" in event:
+            jobs[event["job"]] = event["files"]
+        else:
+            jobs.pop(event["job"], None)
+    return list(jobs.values())
 
 
 def seen(files: dict[str, Any], token: str | None, number: str) -> str | None:

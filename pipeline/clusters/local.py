@@ -33,9 +33,8 @@ _SETTINGS = {
     "distributed.deploy.lost-worker-timeout": "10 minutes",
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 2**26,
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 2**25,
-    "distributed.scheduler.http.routes": [],
-    "distributed.worker.http.routes": [],
 }
+_NO_PAGES: dict[str, Any] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
 _LOOPBACK = "127.0.0.1"
 _STARTS = 5
 _KILL_SECONDS = 5
@@ -60,7 +59,7 @@ class _Nanny(Nanny):  # type: ignore[misc]
 
 
 @contextmanager
-def local_cluster(n_workers: int, memory_limit: int) -> Iterator[LocalCluster]:
+def local_cluster(n_workers: int, memory_limit: int, *, dashboard: bool = False) -> Iterator[LocalCluster]:
     """Start workers, one thread each, for the length of a block.
 
     Everything listens on the loopback device only, and to nobody without a certificate that is made for this cluster
@@ -73,13 +72,15 @@ def local_cluster(n_workers: int, memory_limit: int) -> Iterator[LocalCluster]:
         Processes.
     memory_limit
         Bytes that each of them may take.
+    dashboard
+        Serve Dask's dashboard, on the loopback device as well; everybody on this machine can read it.
 
     Yields
     ------
     The cluster.
     """
-    with dask.config.set(_SETTINGS), _loop() as loop:
-        cluster = _scheduler(memory_limit, loop)
+    with dask.config.set(_SETTINGS | ({} if dashboard else _NO_PAGES)), unheard_loop() as loop:
+        cluster = _scheduler(memory_limit, loop, dashboard)
         try:
             _start(cluster, n_workers)
             yield cluster
@@ -90,7 +91,7 @@ def local_cluster(n_workers: int, memory_limit: int) -> Iterator[LocalCluster]:
             cluster.close()
 
 
-def _scheduler(memory_limit: int, loop: Any) -> LocalCluster:
+def _scheduler(memory_limit: int, loop: Any, dashboard: bool) -> LocalCluster:
     """A cluster that has no workers yet."""
     return LocalCluster(
         n_workers=0,
@@ -100,7 +101,7 @@ def _scheduler(memory_limit: int, loop: Any) -> LocalCluster:
         host=_LOOPBACK,
         security=Security.temporary(),
         dashboard_address=f"{_LOOPBACK}:0",
-        scheduler_kwargs={"dashboard": False},
+        scheduler_kwargs={"dashboard": dashboard},
         local_directory=_scratch(),
         memory_limit=memory_limit,
         silence_logs=logging.CRITICAL,  # the command reports a failed task once
@@ -109,7 +110,7 @@ def _scheduler(memory_limit: int, loop: Any) -> LocalCluster:
 
 
 @contextmanager
-def _loop() -> Iterator[Any]:
+def unheard_loop() -> Iterator[Any]:
     """A thread for Dask from which neither Ctrl-C nor SIGHUP reaches the processes that are started there."""
     with unheard():
         _start_tracker()  # which makes this thread hear again

@@ -11,6 +11,8 @@ from dask.utils import format_time, parse_timedelta
 from distributed import CancelledError, Client, KilledWorker
 from distributed.comm import CommClosedError
 
+from .place import Place
+
 _GONE = (
     CancelledError,
     CommClosedError,
@@ -38,11 +40,11 @@ def patience() -> float:
     return float(parse_timedelta(dask.config.get("manifold-observer.workers-timeout", "60s")))
 
 
-def no_workers(address: str) -> LostClusterError:
+def no_workers(place: Place) -> LostClusterError:
     """Nobody is there to compute."""
     return LostClusterError(
-        f"cluster: the scheduler must have at least one worker; {address} had none for {format_time(patience())}. "
-        f"Start some with 'dask worker {address}', or take --cluster local."
+        f"cluster: the scheduler must have at least one worker; {place.name} had none for "
+        f"{format_time(place.patience)}. {place.remedy}"
     )
 
 

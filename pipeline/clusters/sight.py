@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -40,7 +40,7 @@ def check_files(inputs: Sequence[str | os.PathLike[str]], folder: str | os.PathL
     if client is None:
         return
     from .lost import LostClusterError  # noqa: PLC0415 - distributed starts slowly
-    from .workers import ask  # noqa: PLC0415
+    from .workers import ask, unseen_sentence  # noqa: PLC0415
 
     files = {path: census.looks(path) for path in map(os.path.abspath, inputs)}
     with _token(folder) as token:
@@ -49,10 +49,36 @@ def check_files(inputs: Sequence[str | os.PathLike[str]], folder: str | os.PathL
             if unseen is None and token is not None and not Path(token, str(number)).exists():
                 unseen = f"{folder} (what it writes there does not appear here)"
             if unseen is not None:
-                raise LostClusterError(
-                    f"cluster: all workers must see the same files; {worker} does not see {unseen}. Put them on a "
-                    "file system that all machines share under one path, or take --cluster local."
-                )
+                raise LostClusterError(unseen_sentence(worker, unseen))
+
+
+@contextmanager
+def sighted(inputs: Sequence[str | os.PathLike[str]], folder: str | os.PathLike[str] | None) -> Iterator[None]:
+    """As :func:`check_files`, for workers that join within the block as well: they look before they compute.
+
+    Examples
+    --------
+    >>> with sighted(["day.wav"], "."):  # without a cluster
+    ...     pass
+    """
+    client = session_client()
+    topic = getattr(client, "guest", None)
+    if topic is None:  # no cluster, or one that somebody else looks after
+        check_files(inputs, folder)
+        yield
+        return
+    job = uuid4().hex
+    files = {
+        path: census.looks(path) for path in map(os.path.abspath, [*inputs, *([] if folder is None else [folder])])
+    }
+    client.log_event(f"{topic}-files", {"job": job, "files": files})  # first: who joins from now on looks by itself
+    try:
+        check_files(inputs, folder)
+        yield
+    finally:
+        if client.status == "running":
+            with suppress(Exception):  # the cluster may go at any moment
+                client.log_event(f"{topic}-files", {"job": job})
 
 
 @contextmanager

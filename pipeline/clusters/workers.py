@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,9 @@ from distributed.comm import CommClosedError
 
 from ..graph.warn import warn
 from . import census
-from .lost import LostClusterError, no_workers, patience
+from .lost import LostClusterError, no_workers
+from .place import Place
+from .waiting import await_workers
 
 # A worker answers within this while it computes; one that does not has been stopped or cut off.
 _ANSWER_SECONDS = 60
@@ -31,6 +33,8 @@ class GuardedClient(Client):  # type: ignore[misc]
     """
 
     trouble: str | None = None
+    guest: str | None = None
+    """Name of the plugin that its workers have, and of what they tell."""
 
     async def _gather(self, *arguments: Any, **options: Any) -> Any:
         values = await super()._gather(*arguments, **options)
@@ -50,15 +54,15 @@ class _Guest(WorkerPlugin):  # type: ignore[misc]
 
 
 @contextmanager
-def guarded(client: GuardedClient, address: str) -> Iterator[None]:
+def guarded(client: GuardedClient, place: Place) -> Iterator[None]:
     """Keep the workers fit for the length of a block, those that join meanwhile too, and leave no trace on them.
 
     Workers get one BLAS thread a thread. Where none is left, or one joins that runs something else, the client's
     ``trouble`` says so.
     """
-    name = f"manifold-observer-{uuid4().hex}"
+    name = client.guest = f"manifold-observer-{uuid4().hex}"
     client.subscribe_topic(name, lambda event: _unfit(client, event[1]))
-    watching = asyncio.run_coroutine_threadsafe(_watch(client, address), client.loop.asyncio_loop)
+    watching = asyncio.run_coroutine_threadsafe(_watch(client, place), client.loop.asyncio_loop)
     try:
         _register(client, name)
         yield
@@ -81,19 +85,15 @@ def _register(client: GuardedClient, name: str) -> None:
             time.sleep(_WATCH_SECONDS)
 
 
-def check_workers(client: Client, address: str) -> None:
-    """Refuse a cluster without workers, or with some that run something else than this process.
+def check_workers(client: GuardedClient, place: Place, tell: Callable[[str], None]) -> None:
+    """Wait for workers, and refuse a cluster that has none, or some that run something else than this process.
 
     Raises
     ------
     LostClusterError
         Names the worker and the difference.
     """
-    try:
-        # A task, so that a cluster which grows with its work gets its first worker.
-        client.submit(int, pure=False).result(timeout=patience())
-    except TimeoutError:
-        raise no_workers(address) from None
+    await_workers(client, place, tell)
     for worker, answer in sorted(ask(client, "describe").items()):
         reason, worth = (f"no answer ({answer!r})", None) if isinstance(answer, Exception) else _compared(answer)
         if reason is not None:
@@ -102,24 +102,28 @@ def check_workers(client: Client, address: str) -> None:
             warn(f"cluster: worker {worker} has {worth}. The last digits may depend on which worker computes them.")
 
 
-async def _watch(client: GuardedClient, address: str) -> None:
+async def _watch(client: GuardedClient, place: Place) -> None:
     """Note when no worker, or no scheduler, has been there for too long, and free who waits for them."""
-    missing = 0.0
-    while missing < patience():
+    missing, there = 0.0, None  # type: float, Any
+    while missing < place.patience and place.failing() is None:
         await asyncio.sleep(_WATCH_SECONDS)
         before = asyncio.get_running_loop().time()
-        there: Any = None
+        there = None
         with suppress(OSError, TimeoutError):
             there = await asyncio.wait_for(client.scheduler.ncores(workers=None), _ANSWER_SECONDS)
         taken = asyncio.get_running_loop().time() - before + _WATCH_SECONDS
         missing = 0.0 if there else missing + taken
-    client.trouble = str(no_workers(address)) if there == {} else f"cluster: the scheduler at {address} is gone"
+    gone = f"cluster: the scheduler at {place.name} is gone"
+    client.trouble = place.failing() or (str(no_workers(place)) if there == {} else gone)
     await client.close()
 
 
 def _unfit(client: GuardedClient, told: Mapping[str, str]) -> None:
     """A worker says that it should not have a part in this run."""
-    client.trouble = _unfit_sentence(told["worker"], told["reason"])
+    if "reason" in told:
+        client.trouble = _unfit_sentence(told["worker"], told["reason"])
+    elif "unseen" in told:
+        client.trouble = unseen_sentence(told["worker"], told["unseen"])
 
 
 def _unfit_sentence(worker: str, reason: str) -> str:
@@ -127,6 +131,14 @@ def _unfit_sentence(worker: str, reason: str) -> str:
     return (
         f"cluster: workers must have the same software as this process; {worker} has {reason}. Install the same there "
         "and restart that worker; if it runs on this machine, repeat the command"
+    )
+
+
+def unseen_sentence(worker: str, unseen: str) -> str:
+    """What a worker does not see, and what to do."""
+    return (
+        f"cluster: all workers must see the same files; {worker} does not see {unseen}. Put them on a file system that "
+        "all machines share under one path, or take --cluster local."
     )
 
 

@@ -10,15 +10,16 @@ import xarray as xr
 
 from manifold_observer.tasks.corpus import outside as tasks
 
-from ..clusters.sight import check_files
 from ..frames.alike import frames_like
 from ..frames.labels import MAKE_FRAMES
 from ..frames.variables import annotate
 from ..graph.warn import warn
 from ..jobs.progress import Stages
+from ..jobs.reach import reaching
 from ..jobs.run import features_of, notes_of, open_result, store_frames
 from ..jobs.store import start, write_group, writing
 from ..observers.coordinates import place_coordinates
+from ..stores.address import Place
 from .outside import Outside, in_words, outside_of
 from .sampling import prepared
 from .shared_map import SharedMap
@@ -76,8 +77,7 @@ def apply_map(
     (Frozen({'frame': 400, 'mode': 4}), 1)
     """
     stages, path = stages or Stages(), Path(recording)
-    with writing(out, [path, shared.path], overwrite=overwrite) as folder:
-        check_files([path], folder)
+    with writing(out, [path, shared.path], overwrite=overwrite) as folder, reaching([path], folder):
         with stages("features"):
             opened = prepared(path, shared.config, shared.sensors, shared.how)
             frames = frames_like("map: frames", shared.embedding, features_of([opened], shared.config), MAKE_FRAMES)
@@ -109,7 +109,7 @@ def _origin(shared: SharedMap, path: Path, opened: xr.DataArray) -> dict[str, An
 
 
 def _observe(
-    shared: SharedMap, folder: Path, frames: xr.DataArray, attrs: dict[str, Any]
+    shared: SharedMap, folder: Place, frames: xr.DataArray, attrs: dict[str, Any]
 ) -> tuple[Outside, dict[str, Any]]:
     """Store states and a summary; how far the recording lies outside, and what the root has to say."""
     placed = place_coordinates(shared.embedding, frames, centred=shared.how.centred, smoothed=shared.config.smooth)

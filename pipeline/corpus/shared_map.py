@@ -15,7 +15,6 @@ import xarray as xr
 from manifold_observer.tasks.corpus.outside import Reach
 from manifold_observer.tasks.engine.forms import cost
 
-from ..clusters.sight import check_files
 from ..embedding.embed import embed
 from ..engine.config import EmbedConfig
 from ..engine.cuts import EXACT_MEDIAN_FRAMES
@@ -23,10 +22,12 @@ from ..engine.memory import EXACT_FRAMES
 from ..jobs.config import RunConfig
 from ..jobs.manifest import check_whole
 from ..jobs.progress import Stages
+from ..jobs.reach import reaching
 from ..jobs.run import embedding_in_seconds, store_frames
 from ..jobs.store import open_group, passes_beside, start, write_group, writing
 from ..observers.bank import learn_bank
 from ..observers.certainty import learn_certainty
+from ..stores.address import Place
 from .map_config import MapConfig
 from .maps import request_of
 from .members import Sensors, in_order_of_name
@@ -124,8 +125,7 @@ def fit_map(
     """
     how, stages, paths = how or MapConfig(), stages or Stages(), in_order_of_name(recordings)
     _check_readable(config)
-    with writing(out, paths, overwrite=overwrite) as folder:
-        check_files(paths, folder)
+    with writing(out, paths, overwrite=overwrite) as folder, reaching(paths, folder):
         with stages("features"):
             sample = draw(paths, config, how, stages.report)
         attrs = _origin(sample, how, earlier) | {"map_request": request_of(config, how)}
@@ -243,7 +243,7 @@ def _everywhere(config: EmbedConfig, n_frames: int, n_features: int) -> EmbedCon
     )
 
 
-def _store(folder: Path, embedding: xr.Dataset, sample: Sample, how: MapConfig) -> dict[str, Any]:
+def _store(folder: Place, embedding: xr.Dataset, sample: Sample, how: MapConfig) -> dict[str, Any]:
     """Write the embedding and the table of recordings; what the root has to say of them."""
     reach = learn_reach(embedding, sample.frames["recording"].values, len(sample.paths), how)
     light = embedding.drop_vars(["reference", "reference_covariance"], errors="ignore")

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from .config import CorpusConfig
+from .departures import read_departures
 from .due import DUE, standing
 from .lease import lives, read_holder
 from .ledger import read_ledger
@@ -79,6 +80,8 @@ def corpus_status(config: CorpusConfig) -> CorpusStatus:
     lost = gone([due.item for due in stands], ledger)
     rows = [{"stands": due.why, "result": str(place_of(config, due.item.name)), **asdict(due.record)} for due in stands]
     rows += [{"stands": "gone", "result": str(place_of(config, name)), **asdict(ledger[name])} for name in lost]
+    departures = read_departures(config)
+    rows = [{**row, "departs": departures.get(row["name"], {})} for row in rows]
     counts = dict(Counter(row["stands"] for row in rows))
     return CorpusStatus(
         tuple(rows), counts, tuple(lost), tuple(unmatched(config)), _running(config), map_status(config, ledger)

@@ -61,8 +61,8 @@ def compute_due(run: UnderWay, due: Sequence[Due], shared: str = "") -> None:
                 done=run.done,
                 total=run.total,
                 sentence=(
-                    f"corpus: {left} recordings were not begun, since {run.config.root} takes no more. Free some space; the "
-                    "same command goes on from here."
+                    f"corpus: {left} recordings were not begun, since {run.config.root} is full. Free some space; the "
+                    "same command continues from here."
                 ),
             )
         )
@@ -177,6 +177,7 @@ def _record(config: CorpusConfig, before: Record, attempt: Attempt) -> Record:
         settings=config.run.to_json(),
         version=version("manifold-observer"),
         result=outcome.result if done else before.result,
+        adopted=outcome.adopted if done else before.adopted,
         n_bytes=outcome.n_bytes if done else before.n_bytes,
         finished=now(),
         seconds=outcome.seconds,
@@ -188,7 +189,8 @@ def _record(config: CorpusConfig, before: Record, attempt: Attempt) -> Record:
 def _job(config: CorpusConfig, due: Due) -> Job:
     """What is to be done with a recording. A result at its place is the corpus's own if its ledger knows it."""
     place, record = place_of(config, due.item.name), due.record
-    owned = not os.path.lexists(place) or record.begun or (record.result != "" and root_digest(place) == record.result)
+    written = record.result != "" and not record.adopted and root_digest(place) == record.result
+    owned = not os.path.lexists(place) or record.begun or written
     return Job(due.item.name, due.item.path, str(place), config.run, owned)
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ..stores.address import Address, Place
 from .config import RunConfig
 from .fingerprint import files_of, stamp
 from .manifest import check_whole
 
 
-def made_already(recordings: Sequence[Path], out: Path, config: RunConfig) -> bool:
+def made_already(recordings: Sequence[Place], out: Place, config: RunConfig) -> bool:
     """Whether a finished result of the same recordings and settings is at a place.
 
     Recordings count as the same while no file of theirs was changed after the result had been written.
@@ -34,14 +36,20 @@ def made_already(recordings: Sequence[Path], out: Path, config: RunConfig) -> bo
     ValueError
         Another result is there, or a damaged one, or something else.
     """
-    if not out.exists():
+    paths = [one for one in recordings if isinstance(one, Path)]
+    if isinstance(out, Address) or len(paths) < len(recordings):
+        raise ValueError(
+            f"run: --skip-existing must be left out where recordings or results lie in object stores; got {out}. A "
+            "result that is there already is refused without it, too."
+        )
+    if not os.path.lexists(out):
         return False
     attrs = check_whole("run", out)
-    other = _difference(attrs, recordings, out, config)
+    other = _difference(attrs, paths, out, config)
     if other is not None:
         raise ValueError(
-            f"run: {out} must be a result of the same recordings and settings to be skipped; got {other}. Choose another "
-            "name, or give --overwrite."
+            f"run: {out} must be a result of the same recordings and settings to be skipped; got {other}. Choose "
+            "another name, or give --overwrite."
         )
     return True
 

@@ -230,7 +230,7 @@ def test_fit_map__that_fails_leaves_nothing(nights, tmp_path):
     with pytest.raises(ValueError, match="n_modes"):
         mo.fit_map(sorted(folder.glob("*.npy")), tmp_path / "map.zarr", config, HOW)
     assert sorted(tmp_path.iterdir()) == before
-    with pytest.raises(ValueError, match="at least 1 that can be read; got none. The first: "):
+    with pytest.raises(ValueError, match=r"at least 1 that can be read; got none\. The first: "):
         mo.fit_map([tmp_path / "nothing.npy"], tmp_path / "map.zarr", CONFIG, HOW)
 
 

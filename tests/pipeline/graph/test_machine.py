@@ -108,7 +108,7 @@ def test_workers__this_process_may_take_what_is_free_and_what_it_has(monkeypatch
 def test_connect__workers_share_what_they_are_given(monkeypatch):
     made = {}
 
-    def local_cluster(n_workers, memory_limit):
+    def local_cluster(n_workers, memory_limit, **_):
         made.update(n_workers=n_workers, memory_limit=memory_limit)
         raise InterruptedError
 

@@ -1,5 +1,7 @@
 """What lies outside a map, against frames that were held out."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -46,6 +48,6 @@ def test_levels__any_blocks_give_the_levels_of_all(rng, chunks):
     samples = 1e3 + rng.normal(size=(60, 3)) * [1, 5, 0]
     samples[rng.integers(0, 60, 5), 0] = np.nan
     cuts = np.cumsum([0, *chunks])
-    found = joined([levels(samples[a:b]) for a, b in zip(cuts, cuts[1:], strict=False)])
+    found = joined([levels(samples[a:b]) for a, b in itertools.pairwise(cuts)])
     np.testing.assert_allclose(found.mean, np.nanmean(samples, axis=0))
     np.testing.assert_allclose(found.deviation, [*np.nanstd(samples[:, :2], axis=0), 1.0])

@@ -1,5 +1,7 @@
 """Stretches of a sample: as many frames as are wanted, in order, apart, and by one recording's name alone."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -48,7 +50,7 @@ def test_stretches__hold_so_many_frames_in_order(n, wanted, length, name, seed):
     assert sum(stop - start for start, stop in spans) == min(n, wanted)
     ends = [0, *(end for span in spans for end in span), n]
     assert ends == sorted(ends)
-    assert all(a[1] < b[0] for a, b in zip(spans, spans[1:], strict=False))
+    assert all(a[1] < b[0] for a, b in itertools.pairwise(spans))
     assert spans == stretches(n, wanted, length, name, seed)
 
 
