@@ -194,7 +194,7 @@ def test_apply_map__units_and_the_order_of_channels_are_mended(shared, nights, t
     table = "\n".join(
         [",".join(names[k] for k in order), *(",".join(map(repr, row)) for row in values[:, order].tolist())]
     )
-    (tmp_path / "swapped.csv").write_text(table)
+    (tmp_path / "swapped.csv").write_text(table + "\n")
     swapped = mo.apply_map(shared, tmp_path / "swapped.csv", tmp_path / "swapped.zarr")
     plain = mo.apply_map(shared, folder / "night_1.npy", tmp_path / "plain.zarr")
     np.testing.assert_array_equal(swapped["state/state"], plain["state/state"])
