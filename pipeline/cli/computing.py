@@ -116,8 +116,8 @@ def connected(cluster: ClusterConfig) -> Iterator[None]:
     import dask  # noqa: PLC0415
 
     if cluster.kind == "none":
-        memory = {"manifold-observer.memory": cluster.memory} if cluster.memory is not None else {}
-        with dask.config.set(memory), watched_cluster():
+        own = {"manifold-observer.memory": cluster.memory} if cluster.memory is not None else {}
+        with dask.config.set(own), watched_cluster():
             yield
         return
     from ..clusters.cluster import connect  # noqa: PLC0415
@@ -128,7 +128,7 @@ def connected(cluster: ClusterConfig) -> Iterator[None]:
 
 
 def _tell(line: str) -> None:
-    """Say on standard error, or in its log, what is waited for."""
+    """Say on standard error, or in the log that is there, what is waited for."""
     from ..jobs.events import Event, emit  # noqa: PLC0415
 
     emit(Event("warned", sentence=line))

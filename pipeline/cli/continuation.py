@@ -7,16 +7,16 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..clusters.config import ClusterConfig
 from ..jobs.events import Event, emit
+from ..stores.address import Place
 from .computing import computing, session
 from .options import Sectioned
-from .reading import FrameLength, Seconds
+from .reading import FrameLength, Location, Seconds
 from .warned import notice
 from .watching import watching
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @watching(lambda options: options["paths"][-1].stem)
 @partial(computing, kind="none")
 @click.command("continue", cls=Sectioned)
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RESULT NEW... OUT")
+@click.argument("paths", nargs=-1, required=True, type=Location(), metavar="RESULT NEW... OUT")
 @click.option("--follow", is_flag=True, help="Keep looking for new data until Ctrl-C, or for --idle seconds.")
 @click.option("--interval", type=Seconds(), default=1.0, show_default=True, help="Seconds between two looks.")
 @click.option("--idle", type=Seconds(), help="Stop after so many seconds without a new whole frame; never by default.")
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 )
 @click.option("--clip", is_flag=True, help="Count samples outside the histogram's edges in the end bins.")
 def continue_command(
-    paths: tuple[Path, ...], follow: bool, cluster: ClusterConfig, as_json: bool, **options: Any
+    paths: tuple[Place, ...], follow: bool, cluster: ClusterConfig, as_json: bool, **options: Any
 ) -> None:
     """Continue a result with new recordings.
 
@@ -76,7 +76,9 @@ def renamed(command: click.Command, old: str) -> click.Command:
     return click.Command(old, params=command.params, callback=callback, help=f"Now {command.name}.", hidden=True)
 
 
-def _follow(result: Path, new: Sequence[Path], out: Path, cluster: ClusterConfig, as_json: bool, options: Any) -> None:
+def _follow(
+    result: Place, new: Sequence[Place], out: Place, cluster: ClusterConfig, as_json: bool, options: Any
+) -> None:
     """Print every part as it is written, until an interrupt, SIGTERM, or the end of patience."""
     from ..graph.ending import Ending  # noqa: PLC0415
     from ..jobs.stream import follow  # noqa: PLC0415

@@ -11,22 +11,21 @@ import click
 
 from ..clusters.config import ClusterConfig
 from ..corpus.config import CorpusConfig
+from ..corpus.map_config import MapConfig
 from ..jobs.config import RunConfig
 from .config_file import read_toml, texts_of
 from .options import settings_of, taken
-from .reading import ByteCount, Whole
+from .reading import Whole
 
 _COMPUTING = ("cluster", "workers", "memory")
-# A section that another part of the program reads.
-_OTHERS = ("map", "cluster")
+_SECTIONS = ("corpus", "run", "cluster", "map")
 
 
 class CorpusFile(NamedTuple):
-    """What a corpus file says: the corpus, where it computes, and the sections that others read."""
+    """What a corpus file says: the corpus, and where it computes."""
 
     config: CorpusConfig
     cluster: ClusterConfig
-    sections: dict[str, Any]
 
 
 @settings_of(RunConfig)
@@ -34,6 +33,13 @@ class CorpusFile(NamedTuple):
 def _run_section(**options: Any) -> RunConfig:
     """Read the settings of a run."""
     return taken(RunConfig, options)
+
+
+@settings_of(MapConfig)
+@click.command("[map]")
+def _map_section(**options: Any) -> MapConfig:
+    """Read the settings of a map."""
+    return taken(MapConfig, options)
 
 
 @click.command("[corpus]")
@@ -46,9 +52,6 @@ def _run_section(**options: Any) -> RunConfig:
 @click.option("--names")
 @click.option("--new-version")
 @click.option("--output")
-@click.option("--cluster", default="auto")
-@click.option("--workers", type=Whole(1))
-@click.option("--memory", type=ByteCount())
 def _corpus_section(**options: Any) -> dict[str, Any]:
     """Read the settings of a corpus."""
     return {name: value for name, value in options.items() if value is not None}
@@ -71,36 +74,35 @@ def read_corpus(path: Path) -> CorpusFile:
             f'{path}: inputs in [corpus] must be a list of patterns, such as ["in/*.npy"]; got {inputs!r}.'
         )
     # Where to compute may stand among the settings of a run, as in the file of run --config.
-    corpus = {name: run.pop(name) for name in _COMPUTING if name in run} | corpus
+    where = {name: part.pop(name) for part in (run, corpus) for name in _COMPUTING if name in part}
     own = _read(path, _corpus_section, corpus)
     config = CorpusConfig(
         inputs=inputs,
         run=_read(path, _run_section, run),
+        shared=_read(path, _map_section, sections["map"]) if "map" in sections else None,
         folder=str(path.absolute().parent),
-        **{name: value for name, value in own.items() if name not in _COMPUTING},
+        **own,
     )
-    others = {name: sections[name] for name in _OTHERS if name in sections}
-    return CorpusFile(config, _cluster(path, own, others.get("cluster")), others)
+    return CorpusFile(config, _cluster(path, where | sections.get("cluster", {})))
 
 
-def _cluster(path: Path, own: dict[str, Any], table: dict[str, Any] | None) -> ClusterConfig:
-    """Where a corpus computes: as the table [cluster] says, else as [corpus] does."""
+def _cluster(path: Path, table: dict[str, Any]) -> ClusterConfig:
+    """Where to compute: whichever way is faster, where nothing is said."""
+    kind = table.pop("cluster", "auto")
     try:
-        if table is not None:
-            found = ClusterConfig.of_table(table)
-        else:
-            found = ClusterConfig(own["cluster"], workers=own.get("workers"), memory=own.get("memory"))
-        found.check_applies()
+        config = ClusterConfig.of_table({"kind": kind} | table)
+        config.check_applies()
     except ValueError as error:
         raise click.BadParameter(f"{path}: {error}") from None
-    return found
+    return config
 
 
 def _check_sections(path: Path, sections: dict[str, Any]) -> None:
     """Refuse sections that do not exist, and a file without recordings."""
-    unknown = sorted(set(sections) - {"corpus", "run", *_OTHERS})
+    unknown = sorted(set(sections) - set(_SECTIONS))
     if unknown:
-        raise click.BadParameter(f"{path} has unknown sections: {', '.join(unknown)}. Known are [corpus] and [run].")
+        known = ", ".join(f"[{name}]" for name in _SECTIONS)
+        raise click.BadParameter(f"{path} has unknown sections: {', '.join(unknown)}. Known are {known}.")
     wrong = [name for name, value in sections.items() if not isinstance(value, dict)]
     if wrong or "corpus" not in sections:
         raise click.BadParameter(
@@ -128,10 +130,12 @@ def corpus_text(inputs: Iterable[str], output: str, run: RunConfig) -> str:
     lines = ["# A corpus for 'manifold-observer corpus run'. Relative paths start at this file.", "[corpus]"]
     lines += [f"inputs = {json.dumps(list(inputs))}", f"output = {json.dumps(output)}", ""]
     for member in fields(CorpusConfig):
-        if member.name in ("inputs", "output", "run", "folder"):
+        if member.name in ("inputs", "output", "run", "folder", "shared"):
             continue
         usual = "" if member.default is None else json.dumps(member.default)
         lines += [f"# {texts.get(member.name, '')}", f"# {member.name.replace('_', '-')} = {usual}".rstrip()]
     lines += ['# Where to compute: "auto", "local", "none", or the address of a scheduler.', '# cluster = "auto"', ""]
+    lines += ["# One map for all recordings, so that their states share coordinates: take the mark off the next line."]
+    lines += ["# [map]", ""]
     lines += ["# Settings of 'manifold-observer run', which lists them all with --help.", "[run]"]
     return "\n".join(lines) + "\n" + run.to_toml()

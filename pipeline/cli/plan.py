@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
@@ -11,17 +10,19 @@ import click
 from ..clusters.config import ClusterConfig
 from ..engine.config import EmbedConfig
 from ..jobs.config import FeatureConfig, OpenConfig, RunConfig
+from ..stores.address import Place
 from .computing import chosen, computing, session
 from .config_file import config_file
 from .options import Sectioned, settings_of, taken
+from .reading import Location
 
 
 @settings_of(FeatureConfig, OpenConfig, EmbedConfig)
 @config_file
 @computing
 @click.command("plan", cls=Sectioned)
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORDING...")
-def plan_command(paths: tuple[Path, ...], cluster: ClusterConfig, as_json: bool, **options: Any) -> None:
+@click.argument("paths", nargs=-1, required=True, type=Location(), metavar="RECORDING...")
+def plan_command(paths: tuple[Place, ...], cluster: ClusterConfig, as_json: bool, **options: Any) -> None:
     """Predict method, memory and time of a run.
 
     The options are those of run. A few frames are timed on the cluster; nothing is written.

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
 
 from ..clusters.config import ClusterConfig
 from ..jobs.config import RunConfig
+from ..stores.address import Place
 from .computing import chosen, session, writing
 from .config_file import config_file
 from .options import Sectioned, settings_of, taken
+from .reading import Location
 from .warned import said
 from .watching import watching
 
@@ -31,12 +32,14 @@ _CHOSEN = (
 @config_file
 @writing
 @click.command("run", cls=Sectioned)
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORDING... OUT")
+@click.argument("paths", nargs=-1, required=True, type=Location(), metavar="RECORDING... OUT")
+@click.option("--skip-existing", is_flag=True, help="Do nothing where OUT is a result of the same already.")
 def run_command(
-    paths: tuple[Path, ...],
+    paths: tuple[Place, ...],
     cluster: ClusterConfig,
     overwrite: bool,
     as_json: bool,
+    skip_existing: bool,
     **options: Any,
 ) -> None:
     """Estimate the hidden state of recordings.
@@ -51,6 +54,8 @@ def run_command(
     if len(paths) < 2:
         raise click.UsageError("Name at least one recording, and the output last.")
     config = taken(RunConfig, options)
+    if skip_existing and _is_done(paths, config, overwrite, as_json):
+        return
     check(paths[:-1], paths[-1], config, overwrite=overwrite)
     cluster = chosen(cluster, lambda: count_frames(paths[:-1], config))
     with session(cluster) as stages:
@@ -72,6 +77,22 @@ def run_command(
     if scored := label_scores(tree):
         summary["labels"] = scored
     click.echo(json.dumps(summary | {"warnings": said()}) if as_json else _text(summary))
+
+
+def _is_done(paths: tuple[Place, ...], config: RunConfig, overwrite: bool, as_json: bool) -> bool:
+    """Say so where there is nothing to do; another result is refused, unless it is to be replaced."""
+    from ..jobs.existing import made_already  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+
+    try:
+        done = made_already(paths[:-1], paths[-1], config)
+    except ValueError:
+        if not overwrite:
+            raise
+        return False
+    if done:
+        said = json.dumps({"out": str(paths[-1]), "skipped": True})
+        click.echo(said if as_json else f"done already: {paths[-1]} is a result of the same recordings and settings")
+    return done
 
 
 def _text(summary: dict[str, Any]) -> str:

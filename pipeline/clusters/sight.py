@@ -53,7 +53,7 @@ def check_files(inputs: Sequence[str | os.PathLike[str]], folder: str | os.PathL
 
 
 @contextmanager
-def sighted(inputs: Sequence[str | os.PathLike[str]], folder: str | os.PathLike[str]) -> Iterator[None]:
+def sighted(inputs: Sequence[str | os.PathLike[str]], folder: str | os.PathLike[str] | None) -> Iterator[None]:
     """As :func:`check_files`, for workers that join within the block as well: they look before they compute.
 
     Examples
@@ -68,7 +68,9 @@ def sighted(inputs: Sequence[str | os.PathLike[str]], folder: str | os.PathLike[
         yield
         return
     job = uuid4().hex
-    files = {path: census.looks(path) for path in map(os.path.abspath, [*inputs, folder])}
+    files = {
+        path: census.looks(path) for path in map(os.path.abspath, [*inputs, *([] if folder is None else [folder])])
+    }
     client.log_event(f"{topic}-files", {"job": job, "files": files})  # first: who joins from now on looks by itself
     try:
         check_files(inputs, folder)

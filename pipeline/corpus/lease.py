@@ -56,10 +56,16 @@ class Lease:
         self._over = threading.Event()
 
     @property
+    def token(self) -> str:
+        """What tells this run from all others."""
+        return self._holder.token
+
+    @property
     def lost(self) -> bool:
         """Whether another run has taken over, since this one gave no sign of life for too long."""
         found = read_holder(self._folder)
-        return found is None or found.token != self._holder.token
+        # A network folder that is away for a moment is no sign of another run.
+        return found is not None and found.token not in ("", self._holder.token)
 
     def beat(self, seconds: float) -> None:
         """Show life until it is over."""
@@ -111,11 +117,9 @@ def holding_corpus(folder: Path, takeover: float) -> Iterator[Lease]:
     Traceback (most recent call last):
     manifold_observer.pipeline.corpus.lease.HeldError: ...
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+    handle = _opened(folder)
     try:
-        certain = _locked(folder, handle)
-        holder = _claim(folder, takeover, certain)
+        holder = _claim(folder, takeover, _locked(folder, handle))
         lease = Lease(folder, holder)
         beating = threading.Thread(target=lease.beat, args=(takeover / _BEATS,), daemon=True)
         beating.start()
@@ -148,6 +152,24 @@ def lives(folder: Path, holder: Holder) -> bool | None:
         return _process_lives(holder.pid)
     finally:
         os.close(handle)
+
+
+def _opened(folder: Path) -> int:
+    """Open the file that is locked, which also shows whether anything can be written here."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            atomic.write(folder / "written", b"")
+        except BaseException:
+            os.close(handle)
+            raise
+    except OSError as error:
+        raise type(error)(
+            f"corpus: {folder.parent} must be a folder that can be written to; got: {error.strerror}. "
+            "Choose another output, change its permissions, or free some space."
+        ) from None
+    return handle
 
 
 def _locked(folder: Path, handle: int) -> bool:

@@ -6,6 +6,7 @@ import errno
 from collections.abc import Iterator
 
 from ..clusters.lost import LostClusterError
+from ..jobs.store import NoSpaceError
 from ..jobs.workfolder import BusyError
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
@@ -29,7 +30,7 @@ def is_passing(error: BaseException) -> bool:
     (True, False)
     """
     return any(
-        isinstance(one, LostClusterError | BusyError | MemoryError)
+        isinstance(one, LostClusterError | BusyError | NoSpaceError | MemoryError)
         or (isinstance(one, OSError) and one.errno in _PASSING)
         for one in _chain(error)
     )

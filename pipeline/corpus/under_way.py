@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import Any
+from uuid import uuid4
 
 from ..clusters.sight import check_files
 from ..graph.compute import session_client
-from ..jobs.events import Event, emit
+from ..jobs.events import Event, emit, listen
 from .config import CorpusConfig
 from .due import Due
 from .lease import Lease
 from .ledger import Record, now, root_digest, write_record
 from .listing import place_of
-from .process import Job, process, process_alone
+from .process import Job, Outcome, process, process_alone
+from .progress import Progress
+from .room import check_room, takes_more
 from .schedule import Attempt, Here, Patience, Workers, check_alive, scheduled
+from .telling import hearing
 
 # Whether all workers see the files is asked for so many of the recordings.
 _SEEN = 3
@@ -33,22 +37,50 @@ class UnderWay:
     total: int
     done: int = 0
     full: str = ""
-    """Why no other recording would do better."""
+    """Why no other recording would do better, once that is so."""
+    n_full: int = 0
+    """How many in turn found the disk full."""
     large: list[Job] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        """Begin to say how far it is."""
+        self.progress = Progress(self.config.state, self.lease.token)
 
-def compute_due(run: UnderWay, due: Sequence[Due]) -> None:
-    """Compute short recordings as tasks, then those that came back for all workers."""
-    client, jobs = session_client(), [_job(run.config, one) for one in due]
+
+def compute_due(run: UnderWay, due: Sequence[Due], shared: str = "") -> None:
+    """Compute short recordings as tasks, by a map where there is one, then those that came back for all workers."""
+    client, jobs = session_client(), [_job(run.config, one)._replace(shared=shared) for one in due]
+    check_room(run.config, run.records.values(), len(jobs))
+    with listen(run.progress.hear):
+        _compute(run, jobs, client)
+    if run.full:
+        left = run.total - run.done
+        emit(
+            Event(
+                "warned",
+                done=run.done,
+                total=run.total,
+                sentence=(
+                    f"corpus: {left} recordings were not begun, since {run.config.root} is full. Free some space; the "
+                    "same command continues from here."
+                ),
+            )
+        )
+
+
+def _compute(run: UnderWay, jobs: list[Job], client: Any) -> None:
+    """Compute on a cluster, or without one."""
     if client is None:
         _schedule(run, jobs, Here(process), 1)
         return
-    check_files([job.path for job in jobs[:_SEEN]], run.config.root)
-    threads = client.nthreads()
-    memory = _share(client)
-    jobs = [job._replace(memory=memory) for job in jobs]
-    _schedule(run, jobs, Workers(client, process_alone), run.config.at_once or max(1, sum(threads.values())))
-    _schedule(run, run.large, Here(process), 1)
+    there = [job.path for job in jobs if os.path.exists(job.path)]
+    check_files(there[:_SEEN], run.config.root)
+    topic = f"manifold-observer-corpus-{uuid4().hex}"
+    jobs = [job._replace(memory=_share(client), topic=topic) for job in jobs]
+    with hearing(client, topic):
+        threads = sum(client.nthreads().values())
+        _schedule(run, jobs, Workers(client, process_alone), run.config.at_once or max(1, threads))
+        _schedule(run, run.large, Here(process), 1)
     check_alive(client)
 
 
@@ -57,7 +89,7 @@ def _schedule(run: UnderWay, jobs: Sequence[Job], pool: Here | Workers, at_once:
     patience = Patience(run.config.retries, run.config.backoff)
     for attempt in scheduled(_begun(run, jobs), pool, at_once, patience, lambda running: _tick(run, running)):
         if attempt.outcome.kind == "large":
-            run.large.append(attempt.job._replace(memory=None))
+            run.large.append(attempt.job._replace(memory=None, topic=""))
         elif attempt.wait is not None:
             emit(Event("retried", attempt.job.name, seconds=attempt.wait, sentence=attempt.outcome.sentence))
         else:
@@ -71,13 +103,14 @@ def _begun(run: UnderWay, jobs: Sequence[Job]) -> Iterator[Job]:
             return
         record = run.records.get(job.name) or Record(job.name, job.path)
         run.records[job.name] = replace(record, input=job.path, begun=record.begun or job.owned, started=now())
-        write_record(run.config, run.records[job.name])
+        _put_on_record(run.config, run.records[job.name])
         emit(Event("started", job.name, done=run.done, total=run.total))
         yield job
 
 
-def _tick(run: UnderWay, running: Any) -> None:
-    """Look whether the corpus is still ours."""
+def _tick(run: UnderWay, running: Iterable[str]) -> None:
+    """Say how far everything is, and look whether the corpus is still ours."""
+    run.progress.write(running, run.done, run.total)
     if run.lease.lost:
         raise LostLeaseError(
             f"corpus: this run must hold {run.config.root}; another has taken it over, since this one gave no sign of "
@@ -95,9 +128,8 @@ def _keep(run: UnderWay, attempt: Attempt) -> None:
     before = run.records[attempt.job.name]
     record = _record(run.config, before, attempt)
     run.records[record.name] = record
-    if outcome.full:
-        run.full = outcome.sentence
-    write_record(run.config, record)
+    _note_room(run, outcome)
+    _put_on_record(run.config, record)
     emit(
         Event(
             "finished" if outcome.kind == "done" else "failed",
@@ -109,6 +141,24 @@ def _keep(run: UnderWay, attempt: Attempt) -> None:
             sentence=outcome.sentence,
         )
     )
+
+
+def _note_room(run: UnderWay, outcome: Outcome) -> None:
+    """Begin no other recording on a disk that takes no more; a single large result need not mean that."""
+    run.n_full = run.n_full + 1 if outcome.full else 0
+    if outcome.full and (run.n_full > 1 or not takes_more(run.config.state)):
+        run.full = run.full or outcome.sentence
+
+
+def _put_on_record(config: CorpusConfig, record: Record) -> None:
+    """Write a record, or end the run in a sentence: what is not on record is computed again."""
+    try:
+        write_record(config, record)
+    except OSError as error:
+        raise type(error)(
+            f"corpus: the ledger in {config.state} must be writable; got: {error.strerror}. Free some space, or see to "
+            "the disk; the same command goes on from here."
+        ) from None
 
 
 def _record(config: CorpusConfig, before: Record, attempt: Attempt) -> Record:

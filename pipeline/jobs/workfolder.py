@@ -177,9 +177,33 @@ def sweep(parent: Path, inputs: Sequence[Path] = ()) -> None:
         _clear_unmarked(path, name)
 
 
-def work_folders(parent: Path, name: str) -> list[Path]:
-    """All work folders beside an output, whether their run lives or not."""
+def work_folders(parent: Path, name: str | None = None) -> list[Path]:
+    """All work folders beside an output, or all in a folder, whether their run lives or not."""
     return [path for path in _named(parent) if is_work_folder(path, name)]
+
+
+def remove_dead(path: Path, *, dry_run: bool = False) -> bool:
+    """Remove what is ours in a work folder whose run is dead; whether it is dead and holds no finished result.
+
+    Parameters
+    ----------
+    path
+        The work folder.
+    dry_run
+        Only look.
+    """
+    work = _taken(path)
+    if work is None:
+        return False
+    try:
+        # What it holds of an earlier result belongs to the next run to that place, which puts it back.
+        if work.kept or is_folder(work.earlier):
+            return False
+        if not dry_run:
+            remove(work)
+        return True
+    finally:
+        os.close(work.handle)
 
 
 def is_work_folder(path: Path, name: str | None = None) -> bool:

@@ -18,13 +18,13 @@ from manifold_observer.datasets.simulators.melody import label_frames, write_mel
 from manifold_observer.datasets.simulators.simulated import open_simulation
 from manifold_observer.datasets.simulators.sphere import write_sphere
 
-from ..clusters.sight import check_files
 from ..comparison.baselines import baselines
 from ..comparison.scores import class_scores, scores
 from ..engine.config import EmbedConfig
 from ..frames.features import histogram, stft
 from ..jobs.config import FeatureConfig, RunConfig
 from ..jobs.progress import Stages
+from ..jobs.reach import reaching
 from ..jobs.run import analyse
 from ..jobs.store import start, write_group, writing
 from ..observers.calibrate import calibrate
@@ -78,15 +78,15 @@ def demonstrate(
             demo.simulate(recording, **simulation)
             settings = dict(open_simulation(recording).attrs)
             stages.report("simulate", 1, 1)
-        check_files([recording], folder)
-        start(folder, {"demo": name, **demo.config.flat(), **{f"simulation_{k}": v for k, v in settings.items()}})
-        frames, covariance = demo.frames(recording)
-        stored, embedding, state = analyse(folder, frames, demo.config, stages, covariance)
-        with stages("scores"):
-            stages.report("scores", 0, 1)
-            truth = write_group(folder, "truth", demo.truth(recording, stored)).load()
-            result = _score(name, stored, embedding.load(), state.load(), truth, settings)
-            stages.report("scores", 1, 1)
+        with reaching([recording], folder):
+            start(folder, {"demo": name, **demo.config.flat(), **{f"simulation_{k}": v for k, v in settings.items()}})
+            frames, covariance = demo.frames(recording)
+            stored, embedding, state = analyse(folder, frames, demo.config, stages, covariance)
+            with stages("scores"):
+                stages.report("scores", 0, 1)
+                truth = write_group(folder, "truth", demo.truth(recording, stored)).load()
+                result = _score(name, stored, embedding.load(), state.load(), truth, settings)
+                stages.report("scores", 1, 1)
     return {
         "scores": result.pop("scores"),
         **result,

@@ -51,7 +51,7 @@ def environment(tmp_path_factory):
 
 
 # A test is a scenario with its damages, in a process of its own: imports are paid once, and tests may run side by side.
-@pytest.mark.parametrize("name", share(SCENARIOS, 3))
+@pytest.mark.parametrize("name", share(SCENARIOS, 6))
 def test_faults__nothing_is_lost_and_the_same_bits_come_after_repair(environment, name):
     chosen = CHOSEN[name]
     command = [sys.executable, "-m", "faults.program", "--scenarios", name, *chosen.words]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..frames.label_place import file_for, names_file
-from ..jobs.config import RunConfig
+from .config import RunConfig
 
 _BLOCK = 2**22
 # Headers, whose samples lie in other files of the same stem.
