@@ -18,13 +18,13 @@ from .computing import computing, session
 from .options import Sectioned
 from .reading import FrameLength, Location, Seconds
 from .warned import notice
-from .watching import watching
+from .watching import result_name, watching
 
 if TYPE_CHECKING:
     from ..jobs.stream import Step
 
 
-@watching(lambda options: options["paths"][-1].stem)
+@watching(lambda options: result_name(options["paths"][-1]))
 @partial(computing, kind="none")
 @click.command("continue", cls=Sectioned)
 @click.argument("paths", nargs=-1, required=True, type=Location(), metavar="RESULT NEW... OUT")

@@ -15,7 +15,7 @@ from .config_file import config_file
 from .options import Sectioned, settings_of, taken
 from .reading import Location
 from .warned import said
-from .watching import watching
+from .watching import result_name, watching
 
 # Attributes of an embedding that say what it chose by itself.
 _CHOSEN = (
@@ -27,7 +27,7 @@ _CHOSEN = (
 )
 
 
-@watching(lambda options: options["paths"][-1].stem)
+@watching(lambda options: result_name(options["paths"][-1]))
 @settings_of(RunConfig)
 @config_file
 @writing
@@ -55,6 +55,7 @@ def run_command(
         raise click.UsageError("Name at least one recording, and the output last.")
     config = taken(RunConfig, options)
     if skip_existing and _is_done(paths, config, overwrite, as_json):
+        emit(Event("skipped", done=1, total=1))
         return
     check(paths[:-1], paths[-1], config, overwrite=overwrite)
     cluster = chosen(cluster, lambda: count_frames(paths[:-1], config))
