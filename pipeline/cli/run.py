@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import click
@@ -59,10 +60,11 @@ def run_command(
         return
     check(paths[:-1], paths[-1], config, overwrite=overwrite)
     cluster = chosen(cluster, lambda: count_frames(paths[:-1], config))
+    before = time.perf_counter()
     with session(cluster) as stages:
         tree = run(paths[:-1], paths[-1], config, overwrite=overwrite, stages=stages)
-    n_frames, total = tree["frames"].sizes["frame"], stages.seconds["total"]
-    emit(Event("finished", done=1, total=1, seconds=total, n_frames=n_frames))
+        n_frames, seconds = tree["frames"].sizes["frame"], time.perf_counter() - before
+        emit(Event("finished", done=1, total=1, seconds=seconds, n_frames=n_frames))
     embedding = tree["embedding"].to_dataset()
     summary = {
         "out": str(paths[-1]),
