@@ -7,6 +7,7 @@ conditional puts are decided in one process, and a list always sees what was put
 import contextlib
 import http.server
 import logging
+import os
 import threading
 import time
 import urllib.request
@@ -101,6 +102,8 @@ class _Files(http.server.SimpleHTTPRequestHandler):
                 content = file.read()
             self.send_response(200)
             self.send_header("Content-Length", str(len(content)))
+            changed = os.path.getmtime(self.translate_path(self.path))
+            self.send_header("Last-Modified", self.date_time_string(changed))
             self.end_headers()
             self.wfile.write(content[: len(content) // 2])
             return

@@ -16,6 +16,8 @@ from ..jobs.manifest import check_whole
 from ..jobs.store import open_group
 from .members import in_order_of_name
 
+FEATURE = "mean of feature"
+"""What the names of quantities begin with that are means of features."""
 _LEVEL = 0.05
 _DAY = 86400.0
 
@@ -78,7 +80,7 @@ def told_by(result: Path) -> Told:
     means = zip(summary["reads"].values, summary["state_mean"].values, strict=True)
     quantities = {f"mean of {name}": float(value) for name, value in means}
     shifts = zip(_feature_names(summary), summary["feature_shift"].values, strict=True)
-    quantities |= {f"mean of feature {name}": float(value) for name, value in shifts}
+    quantities |= {f"{FEATURE} {name}": float(value) for name, value in shifts}
     quantities |= {"share outside": float(attrs["outside_share"]), "foretold": float(attrs["foretold"])}
     return Told(Path(result).name, str(attrs["map_fingerprint"]), _time_of(attrs), quantities)
 

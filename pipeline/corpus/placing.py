@@ -114,13 +114,14 @@ def _observe(
     """Store states and a summary; how far the recording lies outside, and what the root has to say."""
     placed = place_coordinates(shared.embedding, frames, centred=shared.how.centred, smoothed=shared.config.smooth)
     nearest = placed.read.nearest
-    relative = np.minimum(np.nan_to_num(nearest, nan=np.inf) / shared.median, np.finfo(np.float32).max)
-    lie_outside = tasks.outside(nearest, shared.limit)
+    relative = np.minimum(np.nan_to_num(nearest, nan=np.inf) / shared.reach.median, np.finfo(np.float32).max)
+    lie_outside = tasks.outside(nearest, shared.reach.limit)
     state = placed.state.assign(outside=("frame", lie_outside), nearest=("frame", relative))
     stored = write_group(folder, "state", annotate(state))
     if placed.smoothed is not None:
         write_group(folder, "smoothed", placed.smoothed)
     summary = summary_of(shared.embedding, frames, placed.read.values, stored["state"])
     write_group(folder, "summary", summary)
-    found = outside_of(nearest, shared.limit, shared.median, shared.how, shared.recordings["held_out_share"].values)
+    sampled = set(attrs["source_paths"]) <= set(shared.sources)
+    found = outside_of(nearest, shared.reach, shared.how, sampled=sampled)
     return found, attrs | found.attrs() | began(frames) | {"foretold": float(summary.attrs["foretold"])}

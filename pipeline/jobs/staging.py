@@ -88,7 +88,7 @@ def check_there(out: Address, inputs: Sequence[Place], overwrite: bool) -> None:
     if look(out) is not None:
         raise ValueError(f"store: {out} is an object, which is not replaced. Choose another name.")
     there = next(found_in(out), None)
-    if there is None or (look(out / ROOT) is None and any(_finished(work) for work in _works(out))):
+    if there is None or (look(out / ROOT) is None and any(_is_unplaced(work) for work in _works(out))):
         return  # nothing, or copies of a run that was killed, which the next one puts in order
     if not overwrite:
         raise ValueError(f"store: {out} already exists. Choose another name, or give --overwrite.")
@@ -144,9 +144,14 @@ def _finished(work: Address) -> bool:
     return bool(_json(work / "result" / ROOT).get("attributes", {}).get("complete"))
 
 
+def _is_unplaced(work: Address) -> bool:
+    """Whether a run was killed that had finished its result, or was putting it in its place."""
+    return _finished(work) and look(work / _KEPT) is None
+
+
 def _settle(work: Address, out: Address) -> None:
     """Put in order what a run has left at the output that was killed while its result was put there."""
-    if not _finished(work) or look(work / _KEPT) is not None:
+    if not _is_unplaced(work):
         return
     root, earlier = _bytes(out / ROOT), _bytes(work / _PLACING)
     if root is None and earlier is not None:

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from .address import Address
 from .connection import client_of
-from .refusals import MissingError, StoreError, told
+from .refusals import MissingError, StoreError, has_no_reason, told
 
 AT_ONCE = 16
 """Requests under way at a time."""
@@ -58,7 +58,12 @@ def look(address: Address) -> Found | None:
     """Size and tag of an object; None where there is none."""
     try:
         with told(address):
-            meta = _obstore().head(client_of(address), address.key)
+            try:
+                meta = _obstore().head(client_of(address), address.key)
+            except Exception as error:
+                if not has_no_reason(error):
+                    raise
+                meta = _obstore().get(client_of(address), address.key, options={"range": (0, 1)}).meta
     except MissingError:
         return None
     return Found(address.name, int(meta["size"]), str(meta["e_tag"] or ""))

@@ -66,6 +66,12 @@ def refusal(address: Address, doing: str, error: Exception) -> OSError:
     return StoreError(_failed(address, doing, said, status, code))
 
 
+def has_no_reason(error: Exception) -> bool:
+    """Whether a request was refused without a word why, as those for the headers alone are."""
+    said = str(error)
+    return _CODE.search(said) is None and re.search(r"status code: (?:400|401|403)|redirect", said) is not None
+
+
 def _is_clients(error: Exception) -> bool:
     """Whether an error is the client's, and not that of whoever uses it."""
     return type(error).__module__.startswith("obstore") or isinstance(error, OSError)
