@@ -68,7 +68,7 @@ def test_class__is_made_with_its_keywords_and_listens_on_loopback_alone():
         ("distributed:Nothing", {}, ValueError, r"got distributed:Nothing \(module 'distributed' has no attribute"),
         ("distributed:Client", {}, ValueError, r"must name a class of clusters of Dask .*; got distributed:Client"),
         ("os:getcwd", {}, ValueError, r"must name a class of clusters of Dask .*; got os:getcwd"),
-        (LOCAL, {"n_wrkers": 1, "processes": False}, ConnectionError, r"must start; got .*'n_wrkers'.*\. Check"),
+        (LOCAL, {"n_wrkers": 1, "processes": False}, ValueError, r"must suit distributed:LocalCluster; got .*n_wrkers"),
         (LOCAL, {"host": "192.0.2.1", "n_workers": 0}, ConnectionError, r"distributed:LocalCluster must start; got "),
     ],
 )
