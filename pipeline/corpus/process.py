@@ -6,10 +6,8 @@ can take its place, such as one that continues one map over the recording.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import xarray as xr
@@ -21,6 +19,8 @@ from ..jobs.events import about
 from ..jobs.fingerprint import digest, files_of, stamp
 from ..jobs.progress import Stages
 from ..jobs.run import count_frames, open_all, run
+from ..stores.address import place
+from ..stores.objects import bytes_of, exists
 from .ledger import root_digest
 from .telling import telling
 from .transient import is_full, is_passing
@@ -102,13 +102,13 @@ def _attempt(job: Job, *, alone: bool) -> Outcome:
 
 def _computed(job: Job) -> Outcome:
     """Run, and say what the result is like."""
-    out = Path(job.out)
-    if os.path.lexists(out) and not job.owned:
+    out = place(job.out)
+    if exists(out) and not job.owned:
         raise ValueError(
             f"corpus: {out} must be absent or a result that this corpus has written; got something else. Move it away."
         )
-    tree = run([Path(job.path)], out, job.run, overwrite=job.owned, stages=Stages())
-    n_bytes = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+    tree = run([job.path], out, job.run, overwrite=job.owned, stages=Stages())
+    n_bytes = sum(bytes_of(out))
     return Outcome("done", result=root_digest(out), n_bytes=n_bytes, facts=facts_of(tree))
 
 
@@ -128,7 +128,7 @@ def facts_of(tree: xr.DataTree) -> dict[str, Any]:
 
 def _is_large(job: Job) -> bool:
     """Whether a recording is worth all workers, from its header."""
-    (recording,) = open_all([Path(job.path)], job.run)
+    (recording,) = open_all([job.path], job.run)
     if recording.nbytes > _LARGE_BYTES:
         return True
-    return tile_bytes(count_frames([Path(job.path)], job.run), 4) > LOCAL_BYTES
+    return tile_bytes(count_frames([job.path], job.run), 4) > LOCAL_BYTES
