@@ -76,15 +76,19 @@ def check_command(context: click.Context, file: Path, as_json: bool) -> None:
 @watching(lambda options: options["file"].stem, single=False)
 @corpus_group.command("run")
 @_FILE
+@click.option("--refit", is_flag=True, help="Fit the one map of [map] again, and read all recordings by it.")
 @_AS_JSON
 @click.pass_context
-def run_command(context: click.Context, file: Path, as_json: bool) -> None:
+def run_command(context: click.Context, file: Path, refit: bool, as_json: bool) -> None:
     """Compute what is new or has changed.
 
     The same command again does nothing. Recordings that failed are tried again when they or the settings change, or by
     'corpus retry'.
     """
-    _run(context, read_corpus(file), as_json)
+    read = read_corpus(file)
+    if refit and read.config.shared is None:
+        raise click.UsageError(f"--refit needs one map for all recordings; {file} has no section [map]. Add one.")
+    _run(context, read, as_json, refit=refit)
 
 
 @watching(lambda options: options["file"].stem, single=False)
@@ -142,7 +146,9 @@ def clean_command(file: Path, dry_run: bool, as_json: bool) -> None:
         click.echo("nothing to remove")
 
 
-def _run(context: click.Context, read: CorpusFile, as_json: bool, retry: list[str] | None = None) -> None:
+def _run(
+    context: click.Context, read: CorpusFile, as_json: bool, retry: list[str] | None = None, refit: bool = False
+) -> None:
     """Compute, say what failed, and leave with the code that says so."""
     from ..corpus.run import run_corpus  # noqa: PLC0415
     from ..jobs.events import listen  # noqa: PLC0415
@@ -152,7 +158,7 @@ def _run(context: click.Context, read: CorpusFile, as_json: bool, retry: list[st
         return connected(replace(read.cluster, kind="none", workers=None) if few else read.cluster)
 
     with listen(_tell):
-        found = run_corpus(read.config, retry=retry, connect=connect)
+        found = run_corpus(read.config, retry=retry, refit=refit, connect=connect)
     click.echo(json.dumps(found.as_dict()) if as_json else _summary(found))
     context.exit(found.exit_code)
 
@@ -190,6 +196,12 @@ def _line(one: dict[str, Any]) -> str:
     return f"{one['name']}: {one['stands']}"
 
 
+def _departs(one: dict[str, Any]) -> str:
+    """How a recording departs from those before it."""
+    words = ", ".join(f"{name.replace('_', ' ')} {value:.1f}" for name, value in one["departs"].items())
+    return f"{one['name']} departs from the recordings before it (1 is the limit of chance): {words}"
+
+
 def _summary(found: CorpusStatus) -> str:
     """All recordings in a line, and what else there is to know."""
     counts = ", ".join(f"{number} {name}" for name, number in sorted(found.counts.items())) or "no recording"
@@ -197,8 +209,26 @@ def _summary(found: CorpusStatus) -> str:
     lines += [f"no recording matches {pattern}" for pattern in found.unmatched]
     if found.counts.get("failed"):
         lines.append("failed recordings are tried again when they or the settings change, or by 'corpus retry'")
+    lines += [_departs(one) for one in found.recordings if one["departs"]]
     if found.gone:
         lines.append(f"kept {len(found.gone)} results whose recordings are gone: {', '.join(found.gone[:5])}")
+    if found.shared is not None:
+        lines += _about_map(found.shared)
     if found.running is not None:
         lines.append(f"a run works on it: process {found.running['pid']} on {found.running['host']}")
     return "\n".join(lines)
+
+
+def _about_map(found: dict[str, Any]) -> list[str]:
+    """The one map, what lies outside of it, and drift."""
+    lines = [f"map: version {found['version']}, fitted on {found['recordings']} recordings: {found['path']}"]
+    if found["alignment"]:
+        lines.append(f"map: correlations with the one before {', '.join(f'{r:.2f}' for r in found['alignment'])}")
+    lines += [f"map: fitted without {path}: {_advised(why)}" for path, why in found["refused"].items()]
+    if found["refit_due"]:
+        shares = [f"{name} ({found['outside'][name]:.0%})" for name in found["refit_due"][:5]]
+        more = ", ..." if len(found["refit_due"]) > 5 else ""
+        lines.append(
+            f"map: a refit is due for what lies outside: {', '.join(shares)}{more}; 'corpus run --refit' makes it"
+        )
+    return [*lines, found["drift"]]

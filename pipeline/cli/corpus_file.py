@@ -11,6 +11,7 @@ import click
 
 from ..clusters.config import ClusterConfig
 from ..corpus.config import CorpusConfig
+from ..corpus.map_config import MapConfig
 from ..jobs.config import RunConfig
 from .config_file import read_toml, texts_of
 from .options import settings_of, taken
@@ -21,11 +22,10 @@ _SECTIONS = ("corpus", "run", "cluster", "map")
 
 
 class CorpusFile(NamedTuple):
-    """What a corpus file says: the corpus, where it computes, and the settings of its map."""
+    """What a corpus file says: the corpus, and where it computes."""
 
     config: CorpusConfig
     cluster: ClusterConfig
-    map: dict[str, Any] | None
 
 
 @settings_of(RunConfig)
@@ -33,6 +33,13 @@ class CorpusFile(NamedTuple):
 def _run_section(**options: Any) -> RunConfig:
     """Read the settings of a run."""
     return taken(RunConfig, options)
+
+
+@settings_of(MapConfig)
+@click.command("[map]")
+def _map_section(**options: Any) -> MapConfig:
+    """Read the settings of a map."""
+    return taken(MapConfig, options)
 
 
 @click.command("[corpus]")
@@ -72,10 +79,11 @@ def read_corpus(path: Path) -> CorpusFile:
     config = CorpusConfig(
         inputs=inputs,
         run=_read(path, _run_section, run),
+        shared=_read(path, _map_section, sections["map"]) if "map" in sections else None,
         folder=str(path.absolute().parent),
         **own,
     )
-    return CorpusFile(config, _cluster(path, where | sections.get("cluster", {})), sections.get("map"))
+    return CorpusFile(config, _cluster(path, where | sections.get("cluster", {})))
 
 
 def _cluster(path: Path, table: dict[str, Any]) -> ClusterConfig:
@@ -122,10 +130,12 @@ def corpus_text(inputs: Iterable[str], output: str, run: RunConfig) -> str:
     lines = ["# A corpus for 'manifold-observer corpus run'. Relative paths start at this file.", "[corpus]"]
     lines += [f"inputs = {json.dumps(list(inputs))}", f"output = {json.dumps(output)}", ""]
     for member in fields(CorpusConfig):
-        if member.name in ("inputs", "output", "run", "folder"):
+        if member.name in ("inputs", "output", "run", "folder", "shared"):
             continue
         usual = "" if member.default is None else json.dumps(member.default)
         lines += [f"# {texts.get(member.name, '')}", f"# {member.name.replace('_', '-')} = {usual}".rstrip()]
     lines += ['# Where to compute: "auto", "local", "none", or the address of a scheduler.', '# cluster = "auto"', ""]
+    lines += ["# One map for all recordings, so that their states share coordinates: take the mark off the next line."]
+    lines += ["# [map]", ""]
     lines += ["# Settings of 'manifold-observer run', which lists them all with --help.", "[run]"]
     return "\n".join(lines) + "\n" + run.to_toml()

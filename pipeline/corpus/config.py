@@ -11,6 +11,7 @@ from ..frames.label_place import names_file, only
 from ..frames.settings import check_settings, setting
 from ..jobs.config import RunConfig
 from ..stores.address import Place, place
+from .map_config import MapConfig
 
 __all__ = ["CorpusConfig"]
 
@@ -32,6 +33,8 @@ class CorpusConfig:
     """Folder of the results; it is made where it does not exist."""
     run: RunConfig = field(default_factory=RunConfig)
     """What is done to each recording."""
+    shared: MapConfig | None = None
+    """How one map for all recordings is made, if there shall be one; else each has an embedding of its own."""
     names: str = setting("stem", choices=("stem", "name", "folder"))
     """What a result is called: night1.zarr (stem), night1.npy.zarr (name) or day2-night1.zarr (folder)."""
     at_once: int | None = setting(None, least=1)

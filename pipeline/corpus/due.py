@@ -12,9 +12,11 @@ from ..jobs.fingerprint import digest, files_of, stamp
 from .config import CorpusConfig
 from .ledger import Record, root_digest
 from .listing import Item, items_of, place_of
+from .maps import wanted_fingerprint
 
-DUE = ("new", "changed", "settings", "version", "lost", "again")
-"""Reasons to compute: never done, other input, other settings, another version, no result any more, a passing fault."""
+DUE = ("new", "changed", "settings", "version", "map", "lost", "again")
+"""Reasons to compute: never done, other input, other settings, another version, another map, no result any more, a
+passing fault."""
 
 
 class Due(NamedTuple):
@@ -25,7 +27,9 @@ class Due(NamedTuple):
     why: str
 
 
-def standing(config: CorpusConfig, ledger: Mapping[str, Record], retry: Sequence[str] | None = None) -> list[Due]:
+def standing(
+    config: CorpusConfig, ledger: Mapping[str, Record], retry: Sequence[str] | None = None, *, refit: bool = False
+) -> list[Due]:
     """How every recording of a corpus stands now.
 
     Parameters
@@ -36,20 +40,22 @@ def standing(config: CorpusConfig, ledger: Mapping[str, Record], retry: Sequence
         What is known.
     retry
         Names of failed recordings that are due again.
+    refit
+        Whether the map of the corpus is fitted again.
 
     Returns
     -------
     Those that the patterns match, by name.
     """
-    found = []
+    found, fingerprint = [], wanted_fingerprint(config, ledger.values(), refit=refit)
     for item in items_of(config):
         record = ledger.get(item.name) or Record(item.name, item.path)
-        why = _why(config, item, record)
+        why = _why(config, item, record, fingerprint)
         found.append(Due(item, record, "again" if why == "failed" and item.name in (retry or ()) else why))
     return found
 
 
-def _why(config: CorpusConfig, item: Item, record: Record) -> str:
+def _why(config: CorpusConfig, item: Item, record: Record, fingerprint: str) -> str:
     """How one recording stands."""
     if not record.outcome:
         return "new"
@@ -59,6 +65,7 @@ def _why(config: CorpusConfig, item: Item, record: Record) -> str:
         "changed": lambda: _is_changed(config, item, record),
         "settings": lambda: not _same_settings(record.settings, config.run),
         "version": lambda: config.new_version == "recompute" and record.version != version("manifold-observer"),
+        "map": lambda: record.outcome == "done" and record.facts.get("map_fingerprint", "") != fingerprint,
         "again": lambda: record.outcome == "failed" and record.passing,
         "lost": lambda: record.outcome == "done" and not _has_result(config, record),
     }

@@ -22,19 +22,21 @@ class MapConfig:
 
     frames: int = setting(6000, least=100)
     """Frames of the sample that the map is fitted on, of all recordings together."""
-    stretch: int = setting(100, least=21)
+    stretch: int = setting(50, least=21)
     """Consecutive frames that are taken together: local covariances and filters need frames that follow each other."""
     allotment: str = setting("equal", choices=("equal", "proportional"))
     """As many frames from every recording (equal), or more from longer ones (proportional)."""
     standardise: str = setting("corpus", choices=("corpus", "recording"))
     """Whether sensors have one offset and gain in the whole corpus, or every recording is brought to mean 0 and
     standard deviation 1 channel by channel."""
-    centred: bool = True
+    centred: bool = setting(True, option="--centred/--past")
     """Measure a frame by the frames on both sides of it, which a whole recording has, or by those before it alone."""
     level: float = 0.01
     """Share of frames held out of the map that count as outside of it."""
     most_outside: float = 0.1
     """Share of a recording outside the map above which a refit is due."""
+    refit: str = setting("asked", choices=("asked", "due"))
+    """Whether a corpus fits its map again where that is asked for (corpus run --refit), or also where it is due."""
     seed: int = setting(0, least=0)
     """Seed of the places of stretches."""
 

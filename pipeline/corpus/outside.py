@@ -89,10 +89,17 @@ def _nearest(embedding: xr.Dataset, others: Integers, own: Integers, centred: bo
     return read(fewer, frames, np.full(len(own), -1), nothing, centred=centred).nearest
 
 
-def outside_of(nearest: Floats, limit: float, median: float, how: MapConfig, held_out: Floats) -> Outside:
-    """How far a recording lies outside a map, from the nearest distances of its frames."""
-    share = float(np.mean(tasks.outside(nearest, limit)))
-    return Outside(share, tasks.distance_ratio(nearest, median), share > how.most_outside)
+def outside_of(nearest: Floats, reach: Reach, how: MapConfig, *, sampled: bool = False) -> Outside:
+    """How far a recording lies outside a map, from the nearest distances of its frames.
+
+    A refit is due where many of its frames lie outside, or where all of them are farther off than those of recordings
+    that were held out, as when a sensor has another gain. It would change nothing for a recording that the map was
+    fitted on (``sampled``).
+    """
+    share = float(np.mean(tasks.outside(nearest, reach.limit)))
+    ratio = tasks.distance_ratio(nearest, reach.median)
+    beyond = share > how.most_outside or ratio > tasks.ratio_limit(reach.ratios)
+    return Outside(share, ratio, beyond and not sampled)
 
 
 def in_words(name: str, found: Outside) -> str | None:
@@ -107,8 +114,9 @@ def in_words(name: str, found: Outside) -> str | None:
     """
     if not found.refit_due:
         return None
+    share = f"{100 * found.share:.0f} %"
     return (
-        f"{found.share:.0%}".replace("%", " %") + f" of the frames of {name} lie outside the map (median distance "
-        f"{found.ratio:.1f} times that of held-out frames): their states are extrapolated. Refit the map with such "
-        "recordings in it (corpus run --refit, or mo.fit_map(..., earlier=))."
+        f"{share} of the frames of {name} lie outside the map (median distance {found.ratio:.1f} times that of "
+        "held-out frames): their states are extrapolated. Refit the map with such recordings in it (corpus run "
+        "--refit, or mo.fit_map(..., earlier=))."
     )

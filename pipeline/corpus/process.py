@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import xarray as xr
@@ -19,14 +21,20 @@ from ..jobs.events import about
 from ..jobs.fingerprint import digest, files_of, stamp
 from ..jobs.progress import Stages
 from ..jobs.run import count_frames, open_all, run
-from ..stores.address import place
+from ..stores.address import Place, place
 from ..stores.objects import bytes_of, exists
+from .departing import moments_of
+from .drift import FEATURE, told_by
 from .ledger import root_digest
+from .placing import apply_map
+from .shared_map import SharedMap, read_map
 from .telling import telling
 from .transient import is_full, is_passing
 
 # Samples of more bytes are better read by all workers.
 _LARGE_BYTES = 2**31
+# The ledger holds the mean of every feature of a recording where they are no more.
+_MOST_QUANTITIES = 100
 
 
 class Job(NamedTuple):
@@ -42,6 +50,8 @@ class Job(NamedTuple):
     """Bytes that it may take, where a single worker computes it."""
     topic: str = ""
     """Where a worker tells how far it is; nowhere by default."""
+    shared: str = ""
+    """Place of the map that it is read by; it has an embedding of its own by default."""
 
 
 class Outcome(NamedTuple):
@@ -107,9 +117,19 @@ def _computed(job: Job) -> Outcome:
         raise ValueError(
             f"corpus: {out} must be absent or a result that this corpus has written; got something else. Move it away."
         )
-    tree = run([job.path], out, job.run, overwrite=job.owned, stages=Stages())
+    if job.shared:
+        shared = _read_map(job.shared)
+        facts = map_facts(apply_map(shared, place(job.path), out, overwrite=job.owned, stages=Stages()), out)
+    else:
+        facts = facts_of(run([place(job.path)], out, job.run, overwrite=job.owned, stages=Stages()))
     n_bytes = sum(bytes_of(out))
-    return Outcome("done", result=root_digest(out), n_bytes=n_bytes, facts=facts_of(tree))
+    return Outcome("done", result=root_digest(out), n_bytes=n_bytes, facts=facts)
+
+
+@lru_cache(maxsize=1)
+def _read_map(where: str) -> SharedMap:
+    """The map, which all recordings of a process share; no other is ever written to its place."""
+    return read_map(Path(where))
 
 
 def facts_of(tree: xr.DataTree) -> dict[str, Any]:
@@ -123,12 +143,33 @@ def facts_of(tree: xr.DataTree) -> dict[str, Any]:
         "residual": float(embedding["residual"].max()),
         "foretold": float(embedding.attrs.get("foretold", float("nan"))),
         "by_chance": float(embedding.attrs.get("foretold_by_chance", float("nan"))),
+        **moments_of(tree["frames"]["frames"]),
+    }
+
+
+def map_facts(tree: xr.DataTree, out: Place) -> dict[str, Any]:
+    """What a manifest says of a result that was read by a map, and what drift is told by."""
+    told = told_by(out)
+    few = len(told.quantities) <= _MOST_QUANTITIES
+    quantities = {name: value for name, value in told.quantities.items() if few or not name.startswith(FEATURE)}
+    return {
+        "n_frames": int(tree["frames"].sizes["frame"]),
+        "n_features": int(tree["frames"].sizes["feature"]),
+        "n_modes": int(tree["state"].sizes["mode"]),
+        "foretold": float(tree.attrs["foretold"]),
+        "map_version": int(tree.attrs["map_version"]),
+        "map_fingerprint": str(tree.attrs["map_fingerprint"]),
+        "outside_share": float(tree.attrs["outside_share"]),
+        "outside_distance_ratio": float(tree.attrs["outside_distance_ratio"]),
+        "outside_refit_due": bool(tree.attrs["outside_refit_due"]),
+        "time": told.time,
+        "quantities": quantities,
     }
 
 
 def _is_large(job: Job) -> bool:
     """Whether a recording is worth all workers, from its header."""
     (recording,) = open_all([job.path], job.run)
-    if recording.nbytes > _LARGE_BYTES:
-        return True
+    if recording.nbytes > _LARGE_BYTES or job.shared:
+        return recording.nbytes > _LARGE_BYTES
     return tile_bytes(count_frames([job.path], job.run), 4) > LOCAL_BYTES

@@ -12,6 +12,8 @@ from .config import CorpusConfig
 from .due import DUE, Due, standing
 from .lease import Lease, holding_corpus
 from .ledger import Record, read_ledger
+from .listing import items_of
+from .maps import current_map, fit_for, is_stale, note_drift
 from .status import CorpusStatus, corpus_status
 from .table import write_table
 
@@ -20,6 +22,7 @@ def run_corpus(
     config: CorpusConfig,
     *,
     retry: Sequence[str] | None = None,
+    refit: bool = False,
     connect: Callable[[int], AbstractContextManager[Any]] | None = None,
 ) -> CorpusStatus:
     """Compute the recordings of a corpus that are due, several at once; this computes.
@@ -32,6 +35,8 @@ def run_corpus(
         The corpus.
     retry
         Names of failed recordings to try again, and nothing else; by default, all that is due is computed.
+    refit
+        Fit the map of the corpus again, on the recordings that there are now; all results are then read anew.
     connect
         Gives the cluster, once it is known that so many recordings are due; by default the session's Client is used
         where there is one, else this process.
@@ -60,10 +65,13 @@ def run_corpus(
     """
     with holding_corpus(config.state, config.takeover) as lease:
         records = read_ledger(config)
-        due = [one for one in standing(config, records, retry) if _is_wanted(one, retry)]
-        if due:
-            _compute(config, lease, records, due, connect or (lambda _: nullcontext()))
+        judged = records.values() if retry is None else ()  # who retries some recordings asks for no other map
+        fits = is_stale(config, judged, refit=refit) and bool(items_of(config))
+        due = [one for one in standing(config, records, retry, refit=fits) if _is_wanted(one, retry)]
+        if due or fits:
+            _compute(config, lease, records, due, connect or (lambda _: nullcontext()), fits)
         write_table(config, records)
+        note_drift(config, records)
     return corpus_status(config)
 
 
@@ -78,6 +86,7 @@ def _compute(
     records: dict[str, Record],
     due: Sequence[Due],
     connect: Callable[[int], AbstractContextManager[Any]],
+    fits: bool,
 ) -> None:
     """Compute what is due, on a cluster that is started for it."""
     from .under_way import UnderWay, compute_due  # noqa: PLC0415 - Dask starts slowly, and often nothing is due
@@ -85,5 +94,13 @@ def _compute(
     run, before = UnderWay(config, lease, records, len(due)), time.perf_counter()
     emit(Event("begun", total=len(due)))
     with connect(len(due)):
-        compute_due(run, due)
+        compute_due(run, due, _map_for(config, fits))
     emit(Event("ended", done=run.done, total=run.total, seconds=time.perf_counter() - before))
+
+
+def _map_for(config: CorpusConfig, fits: bool) -> str:
+    """Place of the map that recordings are read by, fitted where that is due; empty where there is none."""
+    if config.shared is None:
+        return ""
+    current = current_map(config)
+    return str(fit_for(config, items_of(config)) if fits or current is None else current.path)

@@ -12,17 +12,20 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from manifold_observer.tasks.corpus.outside import Reach
+
 from ..embedding.embed import embed
 from ..jobs.config import RunConfig
 from ..jobs.manifest import check_whole
 from ..jobs.progress import Stages
 from ..jobs.reach import reaching
-from ..jobs.run import embedding_in_seconds, store_frames
+from ..jobs.run import Given, embedding_in_seconds, store_frames
 from ..jobs.store import open_group, passes_beside, start, write_group, writing
 from ..observers.bank import learn_bank
 from ..observers.certainty import learn_certainty
-from ..stores.address import Place
+from ..stores.address import Place, full_name
 from .map_config import MapConfig
+from .maps import request_of
 from .members import Sensors, in_order_of_name
 from .outside import learn_reach
 from .refit import oriented
@@ -41,7 +44,7 @@ class SharedMap:
     embedding: xr.Dataset
     """With its frames, their ``recording``, and what observers learnt of them."""
     recordings: xr.Dataset
-    """By ``recording``: its name, frames, frames in the sample, and share outside when it was held out."""
+    """By ``recording``: its name, frames, frames in the sample, share outside and distance when it was held out."""
     config: RunConfig
     """How recordings are opened, framed and observed, with the bins that they share."""
     how: MapConfig
@@ -50,10 +53,10 @@ class SharedMap:
     """Channels and units of the recordings."""
     refused: dict[str, str]
     """Recordings that could not be sampled, and why."""
-    limit: float
-    """Nearest distance beyond which a frame lies outside."""
-    median: float
-    """Median nearest distance of frames that were held out."""
+    reach: Reach
+    """How far frames lie from it that it was fitted without."""
+    sources: tuple[str, ...]
+    """Places of the recordings that it was fitted on, or could have been."""
     version: int
     """1, and one more with every refit."""
     fingerprint: str
@@ -63,7 +66,7 @@ class SharedMap:
 
 
 def fit_map(
-    recordings: Sequence[Path],
+    recordings: Sequence[Given],
     out: Path,
     config: RunConfig,
     how: MapConfig | None = None,
@@ -121,7 +124,7 @@ def fit_map(
     with writing(out, paths, overwrite=overwrite) as folder, reaching(paths, folder):
         with stages("features"):
             sample = draw(paths, config, how, stages.report)
-        attrs = _origin(sample, how, earlier)
+        attrs = _origin(sample, how, earlier) | {"map_request": request_of(config, how)}
         start(folder, attrs)
         frames = store_frames(folder, sample.frames, stages)
         with stages("embed"):
@@ -160,16 +163,22 @@ def read_map(out: Path) -> SharedMap:
     attrs = check_whole("map", out)
     if attrs.get("kind") != _KIND:
         raise ValueError(f"map: {out} must be a map; got another result. Make one with mo.fit_map.")
+    table = open_group(out, "recordings").load()
     return SharedMap(
         out,
         embedding_in_seconds(out).load(),
-        open_group(out, "recordings").load(),
+        table,
         RunConfig.from_json(attrs["settings"]),
         MapConfig.from_attrs(attrs),
         Sensors(*json.loads(attrs["sensors"])),
         json.loads(attrs["refused"]),
-        float(attrs["outside_limit"]),
-        float(attrs["outside_median"]),
+        Reach(
+            float(attrs["outside_limit"]),
+            float(attrs["outside_median"]),
+            table["held_out_share"].values,
+            table["held_out_ratio"].values,
+        ),
+        tuple(attrs["source_paths"]),
         int(attrs["map_version"]),
         str(attrs["map_fingerprint"]),
         tuple(np.atleast_1d(attrs.get("map_alignment", ()))),
@@ -193,7 +202,7 @@ def _origin(sample: Sample, how: MapConfig, earlier: SharedMap | None) -> dict[s
         "settings": sample.config.to_json(),
         "sensors": json.dumps(list(sample.sensors)),
         "refused": json.dumps(sample.refused),
-        "source_paths": [str(path.resolve()) for path in sample.paths],
+        "source_paths": [full_name(path) for path in sample.paths],
         "map_version": 1 if earlier is None else earlier.version + 1,
         **({} if earlier is None else {"map_earlier": earlier.fingerprint}),
         **how.attrs(),
@@ -226,6 +235,7 @@ def _store(folder: Place, embedding: xr.Dataset, sample: Sample, how: MapConfig)
         "n_frames": ("recording", sample.n_frames),
         "n_sampled": ("recording", sample.n_sampled),
         "held_out_share": ("recording", reach.shares),
+        "held_out_ratio": ("recording", reach.ratios),
     }
     write_group(folder, "recordings", xr.Dataset(columns))
     numbers = [np.ascontiguousarray(embedding[name].values).tobytes() for name in _NUMBERS if name in embedding]

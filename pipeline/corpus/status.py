@@ -7,10 +7,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from .config import CorpusConfig
+from .departures import read_departures
 from .due import DUE, standing
 from .lease import lives, read_holder
 from .ledger import read_ledger
 from .listing import gone, place_of, unmatched
+from .maps import map_status
 from .progress import read_progress
 
 
@@ -34,6 +36,8 @@ class CorpusStatus:
     """Patterns that match nothing."""
     running: dict[str, Any] | None
     """The run that works on it: process, machine, whether it lives, and what it computes."""
+    shared: dict[str, Any] | None = None
+    """The map of all recordings: its place, version, recordings outside of it, and a line about drift."""
 
     @property
     def due(self) -> int:
@@ -76,8 +80,12 @@ def corpus_status(config: CorpusConfig) -> CorpusStatus:
     lost = gone([due.item for due in stands], ledger)
     rows = [{"stands": due.why, "result": str(place_of(config, due.item.name)), **asdict(due.record)} for due in stands]
     rows += [{"stands": "gone", "result": str(place_of(config, name)), **asdict(ledger[name])} for name in lost]
+    departures = read_departures(config)
+    rows = [{**row, "departs": departures.get(row["name"], {})} for row in rows]
     counts = dict(Counter(row["stands"] for row in rows))
-    return CorpusStatus(tuple(rows), counts, tuple(lost), tuple(unmatched(config)), _running(config))
+    return CorpusStatus(
+        tuple(rows), counts, tuple(lost), tuple(unmatched(config)), _running(config), map_status(config, ledger)
+    )
 
 
 def _running(config: CorpusConfig) -> dict[str, Any] | None:

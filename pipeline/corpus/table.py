@@ -14,13 +14,15 @@ from manifold_observer.tasks import atomic
 
 from ..stores.objects import exists
 from .config import CorpusConfig
+from .departures import QUANTITIES, Departures, write_departures
 from .ledger import Record
 
 _NOTE = "manifest.json"
 _TEXTS = ("input", "outcome", "sentence", "version", "settings", "content", "started", "finished")
 _NUMBERS = {
     "seconds": "s", "n_bytes": "byte", "attempts": "1", "n_frames": "1", "n_features": "1", "n_modes": "1",
-    "residual": "1", "foretold": "1", "by_chance": "1",
+    "residual": "1", "foretold": "1", "by_chance": "1", "map_version": "1", "outside_share": "1",
+    "outside_distance_ratio": "1", "outside_refit_due": "1",
 }  # fmt: skip
 
 
@@ -39,15 +41,18 @@ def write_table(config: CorpusConfig, records: Mapping[str, Record]) -> bool:
         return False
     from ..jobs.manifest import MARK  # noqa: PLC0415 - slow, and seldom needed
     from ..jobs.store import write_group, writing  # noqa: PLC0415
+    from .departing import departing  # noqa: PLC0415
 
+    departed = departing(rows)
     with writing(config.manifest, overwrite=exists(config.manifest)) as folder:
         marked = {MARK: version("manifold-observer"), "corpus": _text(str(config.root)), "complete": False}
-        write_group(folder, "", _dataset(rows).assign_attrs(marked))
+        write_group(folder, "", _dataset(rows, departed).assign_attrs(marked))
+    write_departures(config, departed)
     atomic.write(note, state.encode())
     return True
 
 
-def _dataset(rows: list[Record]) -> Any:
+def _dataset(rows: list[Record], departed: Departures) -> Any:
     """Records as variables along ``recording``."""
     import numpy as np  # noqa: PLC0415
     import xarray as xr  # noqa: PLC0415
@@ -61,6 +66,10 @@ def _dataset(rows: list[Record]) -> Any:
         name: ("recording", np.array([_number(row, name) for row in rows]), {"units": unit})
         for name, unit in _NUMBERS.items()
     }
+    for quantity in QUANTITIES:
+        values = [departed.get(row.name, {}).get(quantity, np.nan) for row in rows]
+        meaning = {"long_name": f"departure of {quantity} from the recordings before; above 1 is more than chance"}
+        numbers[f"departure_{quantity}"] = ("recording", np.array(values), {"units": "1", **meaning})
     return xr.Dataset({**texts, **numbers}, coords={"recording": texts_of(row.name for row in rows)})
 
 

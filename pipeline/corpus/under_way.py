@@ -50,9 +50,9 @@ class UnderWay:
         self.progress = Progress(self.config.state, self.lease.token)
 
 
-def compute_due(run: UnderWay, due: Sequence[Due]) -> None:
-    """Compute short recordings as tasks, then those that came back for all workers."""
-    client, jobs = session_client(), [_job(run.config, one) for one in due]
+def compute_due(run: UnderWay, due: Sequence[Due], shared: str = "") -> None:
+    """Compute short recordings as tasks, by a map where there is one, then those that came back for all workers."""
+    client, jobs = session_client(), [_job(run.config, one)._replace(shared=shared) for one in due]
     check_room(run.config, run.records.values(), len(jobs))
     with listen(run.progress.hear):
         _compute(run, jobs, client)

@@ -72,6 +72,7 @@ VARIABLES: dict[str, Variable] = {
     "state_mean": Variable(("mode",), "f", "1", "mean state of the recording"),
     "feature_shift": Variable(("feature",), "f", "1", "mean feature of the recording, in deviations of the map's"),
     "held_out_share": Variable(("recording",), "f", "1", "share outside a map that was fitted without the recording"),
+    "held_out_ratio": Variable(("recording",), "f", "1", "median distance to such a map, in that of all recordings"),
     "spectrum": Variable(("mode_found",), "f", "1", "eigenvalues looked at for the spectral gap"),
     "reference": Variable(("frame", "feature"), "f", "1", "the embedded frames, for an extension"),
     "reference_covariance": Variable(("frame", "feature", "feature_1"), "f", "1", "local covariances that were given"),

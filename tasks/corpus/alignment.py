@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from manifold_observer.tasks.arrays import Floats, Integers, standardised
 
@@ -49,6 +48,8 @@ def alignment(earlier: Floats, new: Floats) -> Alignment:
     correlation = standardised(earlier).T @ standardised(new) / n
     worth = np.abs(correlation)
     worth += _STAY * np.eye(*worth.shape)
+    from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 - slow to import
+
     places, chosen = linear_sum_assignment(-worth)
     rest = np.setdiff1d(np.arange(m), chosen)
     matched = correlation[places, chosen]

@@ -12,6 +12,10 @@ import numpy as np
 
 from manifold_observer.tasks.arrays import Booleans, Floats, Integers
 
+# A recording is farther off than others where its median distance lies this many deviations above theirs, and by this
+# share at least; by more where there are fewer recordings than this, whose medians hardly tell how much they scatter.
+_DEVIATIONS, _LEAST_MORE, _FEW = 4.0, 0.15, 8
+
 
 class Reach(NamedTuple):
     """How far frames of recordings lie from a map that was fitted without them."""
@@ -22,6 +26,8 @@ class Reach(NamedTuple):
     """Median nearest distance of held-out frames."""
     shares: Floats
     """Share of every held-out recording that lies outside, NaN for those of which nothing was held out."""
+    ratios: Floats
+    """Median nearest distance of every held-out recording, in that of all of them; NaN as above."""
 
 
 def reach_of(nearest: Floats, recording: Integers, n_recordings: int, level: float) -> Reach:
@@ -46,13 +52,31 @@ def reach_of(nearest: Floats, recording: Integers, n_recordings: int, level: flo
     """
     known = ~np.isnan(nearest)
     if not known.any():
-        return Reach(np.inf, 1.0, np.full(n_recordings, np.nan))
-    held = nearest[known]
+        return Reach(float(np.finfo(np.float64).max), 1.0, *np.full((2, n_recordings), np.nan))
+    held, owner = nearest[known], recording[known]
     limit = float(np.quantile(held, 1 - level, method="higher"))
-    outside = np.bincount(recording[known], held > limit, minlength=n_recordings)
-    counts = np.bincount(recording[known], minlength=n_recordings)
-    shares = np.where(counts > 0, outside / np.maximum(counts, 1), np.nan)
-    return Reach(limit, float(np.median(held)), shares)
+    own = [held[owner == number] for number in range(n_recordings)]
+    shares = np.array([np.mean(each > limit) if len(each) else np.nan for each in own])
+    median = float(np.median(held))
+    ratios = np.array([distance_ratio(each, median) if len(each) else np.nan for each in own])
+    return Reach(limit, median, shares, ratios)
+
+
+def ratio_limit(ratios: Floats) -> float:
+    """Distance ratio beyond which a recording is farther off than those that were held out.
+
+    Examples
+    --------
+    >>> round(ratio_limit(np.array([0.9, 1.0, 1.1])), 2), round(ratio_limit(np.array([1.0, np.nan])), 2)
+    (1.76, 1.42)
+    """
+    known = np.log(np.maximum(ratios[np.isfinite(ratios)], 1e-300))
+    if not len(known):
+        return np.inf
+    centre = float(np.median(known))
+    spread = 1.4826 * float(np.median(np.abs(known - centre)))
+    least = 1 + _LEAST_MORE * np.sqrt(max(1.0, _FEW / len(known)))
+    return float(max(np.exp(centre + _DEVIATIONS * spread), least))
 
 
 def outside(nearest: Floats, limit: float) -> Booleans:

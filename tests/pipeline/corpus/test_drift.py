@@ -40,7 +40,7 @@ def test_drift__goes_by_dates_where_all_have_them():
     values = drifting()
     order = np.random.default_rng(1).permutation(14)
     found = judged(told(values[order], 2 * DAY * order + 1.7e9))
-    assert "in order of time: mean of b changes by +0.0991 a day" in found.attrs["line"]  # as much in two days
+    assert "in order of time: mean of b changes by +0.0988 a day" in found.attrs["line"]  # as much in two days
     np.testing.assert_array_equal(found["value"], values)
 
 

@@ -94,3 +94,18 @@ def test_run__skip_existing_of_a_bucket(bucket, tmp_path):
     put(tmp_path, recording, 2)
     with pytest.raises(ValueError, match="recordings that have changed since"):
         made_already([recording], out, RUN)
+
+
+def test_run_corpus__one_map_over_recordings_in_a_bucket(bucket, tmp_path):
+    for seed in range(2):
+        put(tmp_path, place(f"{bucket}/in/{seed}.npy"), seed, n=150)
+    there = mo.CorpusConfig(
+        [f"{bucket}/in/*.npy"], f"{bucket}/out", RUN, shared=mo.MapConfig(frames=200), folder=str(tmp_path)
+    )
+    assert mo.run_corpus(there).counts == {"done": 2}
+    here = replace(there, inputs=(str(tmp_path / "*.npy"),), output=str(tmp_path / "out"))
+    assert mo.run_corpus(here).counts == {"done": 2}
+    name = "state/state/c/0/0"
+    for seed in range(2):
+        local = tmp_path / "out" / f"{seed}.zarr" / name
+        assert read(place(f"{bucket}/out/{seed}.zarr/{name}")) == local.read_bytes()
