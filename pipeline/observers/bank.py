@@ -169,11 +169,14 @@ def _mixture(values: Floats, segment: NDArray[np.int64], anew: Booleans) -> Mixt
     poles = np.array(tasks.POLES)
     n, m = values.shape
     carry = np.zeros(m * len(poles))
-    sums = tasks.nothing(len(carry), m)
-    followed = np.append(segment[1:] == segment[:-1], False)
-    later = np.concatenate([values[1:], values[-1:]])
+    sums = [tasks.nothing(len(carry), m) for _ in tasks.AHEAD]
+    ahead = [np.minimum(np.arange(n) + h, n - 1) for h in tasks.AHEAD]
+    followed = [(segment[then] == segment) & (np.arange(n) + h < n) for h, then in zip(tasks.AHEAD, ahead, strict=True)]
     for first in range(0, n, _CHUNK):
         own = slice(first, first + _CHUNK)
         bank, carry = tasks.scan(values[own], anew[own], carry, poles)
-        sums = tasks.add(sums, bank, later[own], followed[own])
-    return tasks.learn(sums)
+        sums = [
+            tasks.add(known, bank, values[then[own]], where[own])
+            for known, then, where in zip(sums, ahead, followed, strict=True)
+        ]
+    return tasks.foretell(sums)
