@@ -25,7 +25,7 @@ POLES = (0.0, 0.3, 0.5, 0.7, 0.9, 0.95, 0.98)
 AHEAD = (1, 2, 4, 8)
 """Frames ahead that a state foretells. One alone keeps nothing of what shows only later, as the phase of a pulse."""
 Memory = Floats | Filter
-"""Poles of a bank, or the filter that stands in for it."""
+"""Poles of a bank, or the filter that stands in for it, whose ``start`` leads to its state after a first frame."""
 # Ridge of the mixture, in units of the bank's variance.
 _PENALTY = 0.1
 # What a later frame counts beside the next one, in deviations, and pairs of frames that tell of it at least.
@@ -145,7 +145,9 @@ def scan(coordinates: Floats, restarts: Booleans, carry: Floats, poles: Memory) 
     """
     if isinstance(poles, Filter):
         drives = observer.project(coordinates, np.zeros(1), poles.drive)
-        return observer.scan(drives, restarts, started(poles, coordinates[restarts]), carry, poles.transition)
+        drives[restarts] = started(poles, coordinates[restarts])
+        before = np.zeros((int(restarts.sum()), len(carry)))
+        return observer.scan(drives, restarts, before, carry, poles.transition)
     kept = transition(poles, coordinates.shape[1])
     inputs = started(poles, coordinates)
     return observer.scan((1 - kept) * inputs, restarts, inputs[restarts], carry, kept)
@@ -208,7 +210,8 @@ def learn(sums: Sums) -> Mixture:
         return Mixture(np.zeros(k), np.ones(k), np.eye(k, m))
     cross = sums.cross / sums.pairs - np.outer(mean, sums.after / sums.pairs)
     squares = _squares(sums, mean, deviation) + _PENALTY * np.eye(k)
-    return Mixture(mean, deviation, np.linalg.solve(squares, cross / deviation[:, None]))
+    weights = np.asarray(np.linalg.solve(squares, cross / deviation[:, None]), np.float64)
+    return Mixture(mean, deviation, weights)
 
 
 def foretell(several: Sequence[Sums]) -> Mixture:
@@ -243,7 +246,8 @@ def foretell(several: Sequence[Sums]) -> Mixture:
     left, _, right = np.linalg.svd(leading.T @ squares @ nearest.weights)
     turned = leading @ (left @ right)
     size, alike = (np.einsum("km,kj,jm->m", turned, squares, other) for other in (turned, nearest.weights))
-    return nearest._replace(weights=turned * np.where(size > 1e-12, alike / np.maximum(size, 1e-12), 0.0))
+    scaled = turned * np.where(size > 1e-12, alike / np.maximum(size, 1e-12), 0.0)
+    return nearest._replace(weights=np.asarray(scaled, np.float64))
 
 
 def _squares(sums: Sums, mean: Floats, deviation: Floats) -> Floats:
@@ -251,4 +255,4 @@ def _squares(sums: Sums, mean: Floats, deviation: Floats) -> Floats:
     before = sums.before / sums.pairs
     shift = before - mean
     products = sums.gram / sums.pairs - np.outer(before, before) + np.outer(shift, shift)
-    return np.asarray(products / np.outer(deviation, deviation))
+    return np.asarray(products / np.outer(deviation, deviation), np.float64)

@@ -112,7 +112,7 @@ def test_foretell__every_column_estimates_its_own_coordinate():
 
 def test_foretell__of_short_segments_is_what_predicts_the_next_frame():
     values = coordinates(np.random.default_rng(3))
-    rows, sums = ahead_of(values, np.arange(N) % 2 == 0, POLES)
+    _, sums = ahead_of(values, np.arange(N) % 2 == 0, POLES)
     np.testing.assert_array_equal(bank.foretell(sums).weights, bank.learn(sums[0]).weights)
 
 
