@@ -167,6 +167,8 @@ def _highest(every: list[dict[str, float]], chance: list[float]) -> str:
 
 def _streaming(known: list[Line], way: str) -> Iterator[str]:
     """What is lost where the second half was streamed instead of embedded."""
+    if not known:
+        return
     keys = ("whole, second half", "streamed, second half")
     pairs = np.array([[line.row["ways"][way].get(key, np.nan) for key in keys] for line in known])
     loss = pairs[:, 0] - pairs[:, 1]
