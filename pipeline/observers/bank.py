@@ -94,7 +94,7 @@ def learn_bank(embedding: xr.Dataset, dynamics: str = "auto") -> xr.Dataset:
 def _without_bank(embedding: xr.Dataset) -> xr.Dataset:
     """An embedding that has learnt nothing of the dynamics."""
     names = [name for name in embedding.data_vars if str(name).startswith("bank_") or name in _LEARNT]
-    kept = embedding.drop_vars(names).drop_dims([d for d in ("bank", "bank_1", "age", "age_1") if d in embedding.dims])
+    kept = embedding.drop_vars(names)
     kept.attrs = {key: value for key, value in embedding.attrs.items() if key not in _TOLD}
     return kept
 
