@@ -24,7 +24,7 @@ from manifold_observer.pipeline.clusters.sight import sighted
 from manifold_observer.pipeline.graph.compute import compute, task
 from strategies import QUICK
 
-WAIT = 60
+WAIT = 120
 LOCAL = "distributed:LocalCluster"
 OPTIONS = ("--features", "identity", "--n-modes", "2", "--home", "recomputed")
 
