@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import Any
 from uuid import uuid4
 
-from ..clusters.sight import check_files
+from ..clusters.sight import sighted
 from ..graph.compute import session_client
 from ..jobs.events import Event, emit, listen
 from .config import CorpusConfig
@@ -74,10 +74,9 @@ def _compute(run: UnderWay, jobs: list[Job], client: Any) -> None:
         _schedule(run, jobs, Here(process), 1)
         return
     there = [job.path for job in jobs if os.path.exists(job.path)]
-    check_files(there[:_SEEN], run.config.root)
     topic = f"manifold-observer-corpus-{uuid4().hex}"
     jobs = [job._replace(memory=_share(client), topic=topic) for job in jobs]
-    with hearing(client, topic):
+    with sighted(there[:_SEEN], run.config.root), hearing(client, topic):
         threads = sum(client.nthreads().values())
         _schedule(run, jobs, Workers(client, process_alone), run.config.at_once or max(1, threads))
         _schedule(run, run.large, Here(process), 1)
