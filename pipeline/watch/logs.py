@@ -104,7 +104,7 @@ def spelt(value: Any) -> Any:
 
     Examples
     --------
-    >>> print(spelt("caf\\udce9"))
+    >>> print(spelt("caf" + chr(0xDCE9)))
     caf\xe9
     """
     return _LONE.sub(_spelt, value) if isinstance(value, str) else value
