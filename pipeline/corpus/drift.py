@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,9 @@ from manifold_observer.tasks.arrays import Floats
 from manifold_observer.tasks.corpus.trend import LEAST_RECORDINGS, trends
 
 from ..jobs.manifest import check_whole
+from ..jobs.run import Given
 from ..jobs.store import open_group
+from ..stores.address import place
 from .members import in_order_of_name
 
 FEATURE = "mean of feature"
@@ -31,7 +32,7 @@ class Told(NamedTuple):
     quantities: dict[str, float]
 
 
-def drift(results: Sequence[Path]) -> xr.Dataset:
+def drift(results: Sequence[Given]) -> xr.Dataset:
     """Whether the recordings of a corpus drift, from results that were read by the same map; this computes.
 
     Parameters
@@ -71,18 +72,19 @@ def drift(results: Sequence[Path]) -> xr.Dataset:
     return judged(told)
 
 
-def told_by(result: Path) -> Told:
+def told_by(result: Given) -> Told:
     """What one result says."""
-    attrs = check_whole("drift", Path(result))
+    where = place(result)
+    attrs = check_whole("drift", where)
     if "outside_share" not in attrs:
         raise ValueError(f"drift: {result} must be read by a map; got another result. Make it with mo.apply_map.")
-    summary = open_group(Path(result), "summary").load()
+    summary = open_group(where, "summary").load()
     means = zip(summary["reads"].values, summary["state_mean"].values, strict=True)
     quantities = {f"mean of {name}": float(value) for name, value in means}
     shifts = zip(_feature_names(summary), summary["feature_shift"].values, strict=True)
     quantities |= {f"{FEATURE} {name}": float(value) for name, value in shifts}
     quantities |= {"share outside": float(attrs["outside_share"]), "foretold": float(attrs["foretold"])}
-    return Told(Path(result).name, str(attrs["map_fingerprint"]), _time_of(attrs), quantities)
+    return Told(where.name, str(attrs["map_fingerprint"]), _time_of(attrs), quantities)
 
 
 def judged(told: Sequence[Told]) -> xr.Dataset:

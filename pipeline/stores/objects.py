@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from .address import Address
+from .address import Address, Place
 from .connection import client_of
 from .refusals import MissingError, StoreError, has_no_reason, told
 
@@ -67,6 +68,32 @@ def look(address: Address) -> Found | None:
     except MissingError:
         return None
     return Found(address.name, int(meta["size"]), str(meta["e_tag"] or ""))
+
+
+def exists(where: Place) -> bool:
+    """Whether there is a file, a folder or an object at a place, or anything below it.
+
+    Examples
+    --------
+    >>> exists(Path("no such file"))
+    False
+    """
+    if isinstance(where, Path):
+        return os.path.lexists(where)
+    return look(where) is not None or (not where.is_web and next(found_in(where), None) is not None)
+
+
+def bytes_of(where: Place) -> list[int]:
+    """Sizes of all files below a folder, or of all objects below an address.
+
+    Examples
+    --------
+    >>> bytes_of(Path("no such folder"))
+    []
+    """
+    if isinstance(where, Path):
+        return [path.lstat().st_size for path in where.rglob("*") if not path.is_dir()]
+    return list(sizes(where).values())
 
 
 def look_all(addresses: Iterable[Address]) -> list[Found | None]:
