@@ -21,6 +21,7 @@ from manifold_observer.pipeline.stores.address import place
 from manifold_observer.pipeline.stores.objects import look, read, remove, sizes, write, write_new
 from manifold_observer.pipeline.stores.refusals import StoreError
 from manifold_observer.pipeline.stores.zarrs import zarr_target
+from store_server import web_server
 from strategies import share
 
 OPTIONS = {"n_modes": 2, "home": "recomputed", "form": "quadratic", "tile": 64, "window": 9}
@@ -376,3 +377,15 @@ def test_writing__an_answer_that_fails_twice_costs_nothing(small, bucket, s3):
 def test_writing__a_place_that_cannot_be_written_is_refused(bucket, out):
     with pytest.raises((ValueError, StoreError), match=r"must be a path, s3://|must have a name|does not exist"):
         write_small(out.format(host=place(bucket).host))
+
+
+def test_open_result__of_a_web_server_is_checked_too(bucket, tmp_path):
+    write_small(tmp_path / "a.zarr")
+    server = web_server(tmp_path)
+    try:
+        assert mo.open_result(f"{server.address}/a.zarr")["state/state"].values.tolist() == [1.0] * 50
+        (tmp_path / "a.zarr" / "state" / "state" / "c" / "0").unlink()
+        with pytest.raises(ValueError, match="state/state/c/0 is missing"):
+            mo.open_result(f"{server.address}/a.zarr")
+    finally:
+        server.stop()
