@@ -14,10 +14,10 @@ from ..jobs.config import RunConfig
 from .advice import in_options
 from .computing import connected
 from .config_file import config_file
-from .corpus_file import CorpusFile, corpus_text, read_corpus
+from .corpus_file import CorpusFile, corpus_text, read_corpus, watch_settings
 from .options import Sectioned, settings_of, taken
 from .warned import notice
-from .watching import watching
+from .watching import standing, watching
 
 if TYPE_CHECKING:
     from ..corpus.status import CorpusStatus
@@ -73,7 +73,7 @@ def check_command(context: click.Context, file: Path, as_json: bool) -> None:
     context.exit(found.exit_code)
 
 
-@watching(lambda options: options["file"].stem, single=False)
+@watching(lambda options: options["file"].stem, single=False, settings=watch_settings)
 @corpus_group.command("run")
 @_FILE
 @click.option("--refit", is_flag=True, help="Fit the one map of [map] again, and read all recordings by it.")
@@ -91,7 +91,7 @@ def run_command(context: click.Context, file: Path, refit: bool, as_json: bool) 
     _run(context, read, as_json, refit=refit)
 
 
-@watching(lambda options: options["file"].stem, single=False)
+@watching(lambda options: options["file"].stem, single=False, settings=watch_settings)
 @corpus_group.command("retry")
 @_FILE
 @click.argument("names", nargs=-1, metavar="[NAME]...")
@@ -159,6 +159,7 @@ def _run(
 
     with listen(_tell):
         found = run_corpus(read.config, retry=retry, refit=refit, connect=connect)
+    standing(found.counts)
     click.echo(json.dumps(found.as_dict()) if as_json else _summary(found))
     context.exit(found.exit_code)
 
@@ -172,7 +173,7 @@ def _tell(event: Event) -> None:
         notice(f"{place}{event.recording} failed: {_advised(event.sentence)}")
     elif event.kind == "retried":
         notice(f"{event.recording}: again in {event.seconds:.0f} s, for {_advised(event.sentence)}")
-    elif event.kind == "warned":
+    elif event.kind == "warned" and event.total:  # of the corpus; others are told where they are raised
         notice(f"Warning: {event.sentence}")
 
 

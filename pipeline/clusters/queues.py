@@ -256,7 +256,8 @@ def _lifetime(config: ClusterConfig) -> list[str]:
         return []
     limit = duration(str(walltime))
     leave = min(max(limit * _LEAVE_PART, _LEAVE_SECONDS), limit / 2)
-    return ["--lifetime", f"{limit - 1.5 * leave:.0f}s", "--lifetime-stagger", f"{leave / 2:.0f}s"]
+    life = limit - 1.5 * leave
+    return ["--lifetime", f"{life:.0f}s", "--lifetime-stagger", f"{min(leave, life) / 2:.0f}s"]
 
 
 def duration(walltime: str) -> float:
@@ -273,7 +274,7 @@ def duration(walltime: str) -> float:
         whole = 86400 * int(days or 0)
     except ValueError:
         parts = []
-    if not 1 <= len(parts) <= 3 or min(parts) < 0:
+    if not 1 <= len(parts) <= 3 or min(parts) < 0 or (dash and not days):
         raise ValueError(
             f"cluster: walltime must be a time such as 2:00:00; got {walltime!r}. Give hours:minutes:seconds."
         )

@@ -111,7 +111,7 @@ def _removed(config: CorpusConfig, records: Mapping[str, Record], one: Leftover)
     record = records.get(one.path.name.removesuffix(".zarr"))
     if not exists(one.path) or record is None:  # a work folder, which is gone already
         return one
-    if root_digest(one.path) != record.result:
+    if record.adopted or root_digest(one.path) != record.result:
         return one._replace(stays="it is not the result that this corpus wrote")
     from ..jobs.store import remove_result  # noqa: PLC0415 - slow, and often nothing goes
 

@@ -59,6 +59,8 @@ class Record:
     """Of manifold-observer."""
     result: str = ""
     """Digest of the root of the result that was written last."""
+    adopted: bool = False
+    """Whether that result was there before: it counts, and is never replaced or removed."""
     n_bytes: int = 0
     """Size of that result."""
     started: str = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,7 +42,7 @@ class Sensors(NamedTuple):
         return xr.DataArray(np.zeros((0, len(self.channels))), dims=("time", "channel"), coords=coords, attrs=attrs)
 
 
-def in_order_of_name(paths: Sequence[Given]) -> list[Place]:
+def in_order_of_name(paths: Iterable[Given]) -> list[Place]:
     """Recordings by name: nothing depends on the order in which they are given.
 
     Examples

@@ -38,7 +38,7 @@ def apply_map(
     shared
         As :func:`fit_map` or :func:`read_map` gave it.
     recording
-        File with the sensors of the map.
+        File or address, with the sensors of the map.
     out
         Zarr folder to write: groups ``/frames``, ``/state``, ``/summary`` (what :func:`drift` goes by), and
         ``/smoothed`` if the map's settings ask for it.
@@ -101,7 +101,7 @@ def _origin(shared: SharedMap, path: Place, opened: xr.DataArray) -> dict[str, A
         "source_samples": [opened.sizes["time"]],
         **({"opened": notes} if notes else {}),
         "settings": shared.config.to_json(),
-        "map": str(shared.path.resolve()),
+        "map": full_name(shared.path),
         "map_version": shared.version,
         "map_fingerprint": shared.fingerprint,
     }

@@ -18,9 +18,10 @@ from ..engine.memory import LOCAL_BYTES, tile_bytes
 from ..graph.shared import in_this_thread, warnings_heard
 from ..jobs.config import RunConfig
 from ..jobs.events import about
+from ..jobs.existing import made_already
 from ..jobs.fingerprint import digest, files_of, stamp
 from ..jobs.progress import Stages
-from ..jobs.run import count_frames, open_all, run
+from ..jobs.run import count_frames, open_all, open_result, run
 from ..stores.address import Place, place
 from ..stores.objects import bytes_of, exists
 from .departing import moments_of
@@ -66,6 +67,8 @@ class Outcome(NamedTuple):
     stamp: Sequence[Sequence[Any]] = ()
     content: str = ""
     result: str = ""
+    adopted: bool = False
+    """Whether the result was there before, of the same recording and settings."""
     n_bytes: int = 0
     facts: dict[str, Any] = {}  # noqa: RUF012 - never changed
     warnings: Sequence[str] = ()
@@ -111,25 +114,38 @@ def _attempt(job: Job, *, alone: bool) -> Outcome:
 
 
 def _computed(job: Job) -> Outcome:
-    """Run, and say what the result is like."""
+    """Run, and say what the result is like; one of the same that is there already is taken as it is."""
     out = place(job.out)
-    if exists(out) and not job.owned:
-        raise ValueError(
-            f"corpus: {out} must be absent or a result that this corpus has written; got something else. Move it away."
-        )
-    if job.shared:
+    adopted = exists(out) and not job.owned
+    if adopted:
+        _check_same(job)
+        facts = facts_of(open_result(out))
+    elif job.shared:
         shared = _read_map(job.shared)
         facts = map_facts(apply_map(shared, place(job.path), out, overwrite=job.owned, stages=Stages()), out)
     else:
         facts = facts_of(run([place(job.path)], out, job.run, overwrite=job.owned, stages=Stages()))
     n_bytes = sum(bytes_of(out))
-    return Outcome("done", result=root_digest(out), n_bytes=n_bytes, facts=facts)
+    return Outcome("done", result=root_digest(out), adopted=adopted, n_bytes=n_bytes, facts=facts)
 
 
 @lru_cache(maxsize=1)
 def _read_map(where: str) -> SharedMap:
     """The map, which all recordings of a process share; no other is ever written to its place."""
     return read_map(Path(where))
+
+
+def _check_same(job: Job) -> None:
+    """Refuse what is at the place of a result and is not what a run would make; results of maps are never adopted."""
+    try:
+        if job.shared:
+            raise ValueError("; got a result that it does not know. ")
+        made_already([place(job.path)], place(job.out), job.run)
+    except ValueError as error:
+        raise ValueError(
+            f"corpus: {job.out} must be absent or a result that this corpus has written; got something else "
+            f"({str(error).partition('; got ')[2].partition('. ')[0]}). Move it away."
+        ) from None
 
 
 def facts_of(tree: xr.DataTree) -> dict[str, Any]:
@@ -164,6 +180,7 @@ def map_facts(tree: xr.DataTree, out: Place) -> dict[str, Any]:
         "outside_refit_due": bool(tree.attrs["outside_refit_due"]),
         "time": told.time,
         "quantities": quantities,
+        **moments_of(tree["frames"]["frames"]),
     }
 
 

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from ..clusters.sight import check_files
 from ..graph.compute import session_client
 from ..jobs.events import Event, emit, listen
-from ..jobs.reach import check_reach
+from ..jobs.reach import reaching
 from ..stores.address import place
 from ..stores.objects import exists
 from .config import CorpusConfig
@@ -76,12 +75,11 @@ def _compute(run: UnderWay, jobs: list[Job], client: Any) -> None:
     if client is None:
         _schedule(run, jobs, Here(process), 1)
         return
-    there = [place(job.path) for job in jobs[:_SEEN]]
-    check_reach([path for path in there if exists(path)])
-    check_files([], run.config.root if isinstance(run.config.root, Path) else None)
+    there = [one for one in (place(job.path) for job in jobs[:_SEEN]) if exists(one)]
+    root = run.config.root
     topic = f"manifold-observer-corpus-{uuid4().hex}"
     jobs = [job._replace(memory=_share(client), topic=topic) for job in jobs]
-    with hearing(client, topic):
+    with reaching(there, root if isinstance(root, Path) else root / "any"), hearing(client, topic):
         threads = sum(client.nthreads().values())
         _schedule(run, jobs, Workers(client, process_alone), run.config.at_once or max(1, threads))
         _schedule(run, run.large, Here(process), 1)
@@ -181,6 +179,7 @@ def _record(config: CorpusConfig, before: Record, attempt: Attempt) -> Record:
         settings=config.run.to_json(),
         version=version("manifold-observer"),
         result=outcome.result if done else before.result,
+        adopted=outcome.adopted if done else before.adopted,
         n_bytes=outcome.n_bytes if done else before.n_bytes,
         finished=now(),
         seconds=outcome.seconds,
@@ -192,7 +191,8 @@ def _record(config: CorpusConfig, before: Record, attempt: Attempt) -> Record:
 def _job(config: CorpusConfig, due: Due) -> Job:
     """What is to be done with a recording. A result at its place is the corpus's own if its ledger knows it."""
     out, record = place_of(config, due.item.name), due.record
-    owned = not exists(out) or record.begun or (record.result != "" and root_digest(out) == record.result)
+    written = record.result != "" and not record.adopted and root_digest(out) == record.result
+    owned = not exists(out) or record.begun or written
     return Job(due.item.name, due.item.path, str(out), config.run, owned)
 
 

@@ -238,7 +238,7 @@ def analyse(
         if config.calibrated:
             embedding = calibrate(embedding, progress=stages.report)
         if config.observer.resolved(coordinates=reads_coordinates(embedding)).reading == "coordinates":
-            embedding = learn_certainty(learn_bank(embedding), new=True)
+            embedding = learn_certainty(learn_bank(embedding, config.observer.dynamics), new=True)
         # The frames stand beside the embedding already: it says where, and does not hold them twice.
         light = embedding.drop_vars(["reference", "reference_covariance"], errors="ignore")
         embedding = write_group(folder, "embedding", light.assign_attrs(reference="../frames"))

@@ -10,6 +10,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import dask
 import numpy as np
 import pytest
 
@@ -151,6 +152,18 @@ def test_faults__prints_a_table_and_finds_nothing():
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].startswith("| reproduce | ")
     assert done.stdout.splitlines()[-1].endswith("| 0 |")
+
+
+def test_one_map__states_agree_across_recordings_where_separate_ones_do_not(monkeypatch):
+    one_map = importlib.import_module("one_map")
+    monkeypatch.setattr(one_map, "SENSORS", 10)
+    with dask.config.set(scheduler="synchronous"):
+        table, outside, _ = one_map.compare("curves", 5, one_map.mo.MapConfig(frames=500), noise=0.2)
+    read = {way: scores["all", "linear"] for way, scores in table.items()}
+    assert read["one map"] > 0.85
+    assert read["one map"] > read["separate embeddings"] + 0.2
+    assert read["one map"] > read["pooled PCA, smoothed"] - 0.1
+    assert max(share for kind, shares in outside.items() if kind != "gain" for share in shares) < 0.1
 
 
 def test_large_files__open_at_once_and_stay_small():

@@ -113,3 +113,17 @@ def test_inputs__of_one_name_are_refused_and_told_apart(tmp_path):
     with pytest.raises(ValueError, match="inputs must have different names"):
         mo.run_corpus(config)
     assert mo.run_corpus(replace(config, names="folder")).counts == {"done": 2}
+
+
+def test_run_corpus__a_result_of_the_same_that_is_there_already_counts_and_is_never_replaced(corpus, tmp_path):
+    (tmp_path / "out").mkdir()
+    mo.run([tmp_path / "in" / "a.npy"], tmp_path / "out" / "a.zarr", corpus.run)
+    before = (tmp_path / "out" / "a.zarr" / "zarr.json").stat()
+    assert mo.run_corpus(corpus).counts == {"done": 2, "failed": 1}
+    shutil.rmtree(tmp_path / "out" / ".corpus")  # nor is a corpus lost whose ledger is
+    assert mo.run_corpus(corpus).counts == {"done": 2, "failed": 1}
+    found = mo.run_corpus(replace(corpus, run=replace(RUN, embedding=mo.EmbedConfig(n_modes=3))))
+    assert found.counts == {"failed": 3}
+    (said,) = [one["sentence"] for one in found.recordings if one["name"] == "a"]
+    assert "got something else (one with other n_modes). Move it away." in said
+    assert (tmp_path / "out" / "a.zarr" / "zarr.json").stat() == before
