@@ -15,10 +15,10 @@ from ..jobs.config import RunConfig
 from .advice import in_options
 from .computing import connected
 from .config_file import config_file
-from .corpus_file import CorpusFile, corpus_text, read_corpus
+from .corpus_file import CorpusFile, corpus_text, read_corpus, watch_settings
 from .options import Sectioned, settings_of, taken
 from .warned import notice
-from .watching import watching
+from .watching import standing, watching
 
 if TYPE_CHECKING:
     from ..corpus.status import CorpusStatus
@@ -55,6 +55,14 @@ def init_command(file: Path, inputs: tuple[str, ...], output: str, **options: An
     click.echo(f"written to {file}; 'manifold-observer corpus check {file}' says what it will do")
 
 
+def _advised(sentence: str) -> str:
+    """A sentence that names keywords of Python, with the settings of [run] instead."""
+    return in_options(sentence, init_command)
+
+
+_watched = watching(lambda options: options["file"].stem, single=False, settings=watch_settings, advice=_advised)
+
+
 @corpus_group.command("check")
 @_FILE
 @_AS_JSON
@@ -74,7 +82,7 @@ def check_command(context: click.Context, file: Path, as_json: bool) -> None:
     context.exit(found.exit_code)
 
 
-@watching(lambda options: options["file"].stem, single=False)
+@_watched
 @corpus_group.command("run")
 @_FILE
 @click.option("--refit", is_flag=True, help="Fit the one map of [map] again, and read all recordings by it.")
@@ -92,7 +100,7 @@ def run_command(context: click.Context, file: Path, refit: bool, as_json: bool) 
     _run(context, read, as_json, refit=refit)
 
 
-@watching(lambda options: options["file"].stem, single=False)
+@_watched
 @corpus_group.command("retry")
 @_FILE
 @click.argument("names", nargs=-1, metavar="[NAME]...")
@@ -160,6 +168,7 @@ def _run(
 
     with listen(_tell):
         found = run_corpus(read.config, retry=retry, refit=refit, connect=connect)
+    standing(found.counts)
     click.echo(json.dumps(found.as_dict()) if as_json else shown(_summary(found)))
     context.exit(found.exit_code)
 
@@ -173,13 +182,8 @@ def _tell(event: Event) -> None:
         notice(f"{place}{event.recording} failed: {_advised(event.sentence)}")
     elif event.kind == "retried":
         notice(f"{event.recording}: again in {event.seconds:.0f} s, for {_advised(event.sentence)}")
-    elif event.kind == "warned":
+    elif event.kind == "warned" and event.total:  # of the corpus; others are told where they are raised
         notice(f"Warning: {event.sentence}")
-
-
-def _advised(sentence: str) -> str:
-    """A sentence that names keywords of Python, with the settings of [run] instead."""
-    return in_options(sentence, init_command)
 
 
 def _text(found: CorpusStatus) -> str:

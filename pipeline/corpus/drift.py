@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,9 @@ from manifold_observer.tasks.arrays import Floats
 from manifold_observer.tasks.corpus.trend import LEAST_RECORDINGS, trends
 
 from ..jobs.manifest import check_whole
+from ..jobs.run import Given
 from ..jobs.store import open_group
+from ..stores.address import place
 from .members import in_order_of_name
 
 FEATURE = "mean of feature"
@@ -31,7 +32,7 @@ class Told(NamedTuple):
     quantities: dict[str, float]
 
 
-def drift(results: Sequence[Path]) -> xr.Dataset:
+def drift(results: Sequence[Given]) -> xr.Dataset:
     """Whether the recordings of a corpus drift, from results that were read by the same map; this computes.
 
     Parameters
@@ -61,32 +62,38 @@ def drift(results: Sequence[Path]) -> xr.Dataset:
     >>> drift([]).attrs["line"]
     'drift: 0 recordings are too few to tell; it takes 5'
     """
-    told = [told_by(path) for path in in_order_of_name(results)]
+    return judged([told_by(path) for path in in_order_of_name(results)])
+
+
+def told_by(result: Given) -> Told:
+    """What one result says."""
+    where = place(result)
+    attrs = check_whole("drift", where)
+    if "outside_share" not in attrs:
+        raise ValueError(f"drift: {result} must be read by a map; got another result. Make it with mo.apply_map.")
+    summary = open_group(where, "summary").load()
+    means = zip(summary["reads"].values, summary["state_mean"].values, strict=True)
+    quantities = {f"mean of {name}": float(value) for name, value in means}
+    shifts = zip(_feature_names(summary), summary["feature_shift"].values, strict=True)
+    quantities |= {f"{FEATURE} {name}": float(value) for name, value in shifts}
+    quantities |= {"share outside": float(attrs["outside_share"]), "foretold": float(attrs["foretold"])}
+    return Told(where.name, str(attrs["map_fingerprint"]), _time_of(attrs), quantities)
+
+
+def judged(told: Sequence[Told]) -> xr.Dataset:
+    """Trends of what results say, and the line.
+
+    Raises
+    ------
+    ValueError
+        They were read by different maps.
+    """
     for one in told[1:]:
         if one.fingerprint != told[0].fingerprint:
             raise ValueError(
                 f"drift: results must be read by one map; got {told[0].name} and {one.name}, which were read by "
                 "different ones. Read all of them by the same map."
             )
-    return judged(told)
-
-
-def told_by(result: Path) -> Told:
-    """What one result says."""
-    attrs = check_whole("drift", Path(result))
-    if "outside_share" not in attrs:
-        raise ValueError(f"drift: {result} must be read by a map; got another result. Make it with mo.apply_map.")
-    summary = open_group(Path(result), "summary").load()
-    means = zip(summary["reads"].values, summary["state_mean"].values, strict=True)
-    quantities = {f"mean of {name}": float(value) for name, value in means}
-    shifts = zip(_feature_names(summary), summary["feature_shift"].values, strict=True)
-    quantities |= {f"{FEATURE} {name}": float(value) for name, value in shifts}
-    quantities |= {"share outside": float(attrs["outside_share"]), "foretold": float(attrs["foretold"])}
-    return Told(Path(result).name, str(attrs["map_fingerprint"]), _time_of(attrs), quantities)
-
-
-def judged(told: Sequence[Told]) -> xr.Dataset:
-    """Trends of what results say, and the line."""
     times = [one.time for one in told]
     dated = bool(told) and all(time is not None for time in times)
     order = np.argsort(np.array(times, np.float64), kind="stable") if dated else np.arange(len(told))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
-from pathlib import Path
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +18,8 @@ from ..graph.compute import compute, task
 from ..graph.slabs import ROWS_BYTES, rows_of
 from ..graph.spans import blocks
 from ..jobs.config import RunConfig
+from ..jobs.run import Given
+from ..stores.address import Place, place
 
 STANDARDISED = "standard deviations"
 """Unit of recordings that were standardised one by one."""
@@ -41,7 +42,7 @@ class Sensors(NamedTuple):
         return xr.DataArray(np.zeros((0, len(self.channels))), dims=("time", "channel"), coords=coords, attrs=attrs)
 
 
-def in_order_of_name(paths: Sequence[Path]) -> list[Path]:
+def in_order_of_name(paths: Iterable[Given]) -> list[Place]:
     """Recordings by name: nothing depends on the order in which they are given.
 
     Examples
@@ -49,7 +50,7 @@ def in_order_of_name(paths: Sequence[Path]) -> list[Path]:
     >>> [path.name for path in in_order_of_name([Path("b.npy"), Path("a.npy")])]
     ['a.npy', 'b.npy']
     """
-    return sorted(map(Path, paths), key=lambda path: (path.name, str(path)))
+    return sorted(map(place, paths), key=lambda path: (path.name, str(path)))
 
 
 def sensors_of(recording: xr.DataArray) -> Sensors:
@@ -85,7 +86,7 @@ def _kind(recording: xr.DataArray) -> Hashable:
     return tuple(sorted(sensors_of(recording).channels)), base[1] if base else units
 
 
-def open_member(path: Path, config: RunConfig, sensors: Sensors | None = None) -> xr.DataArray:
+def open_member(path: Place, config: RunConfig, sensors: Sensors | None = None) -> xr.DataArray:
     """Open a recording, with the sensors of its corpus where these are known.
 
     Raises

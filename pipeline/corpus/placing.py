@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,10 @@ from ..frames.variables import annotate
 from ..graph.warn import warn
 from ..jobs.progress import Stages
 from ..jobs.reach import reaching
-from ..jobs.run import features_of, notes_of, open_result, store_frames
+from ..jobs.run import Given, features_of, notes_of, open_result, store_frames
 from ..jobs.store import start, write_group, writing
 from ..observers.coordinates import place_coordinates
-from ..stores.address import Place
+from ..stores.address import Place, full_name, place
 from .outside import Outside, in_words, outside_of
 from .sampling import prepared
 from .shared_map import SharedMap
@@ -27,7 +26,7 @@ from .summary import began, summary_of
 
 
 def apply_map(
-    shared: SharedMap, recording: Path, out: Path, *, overwrite: bool = False, stages: Stages | None = None
+    shared: SharedMap, recording: Given, out: Given, *, overwrite: bool = False, stages: Stages | None = None
 ) -> xr.DataTree:
     """Read a recording by a map, and store its states in the coordinates of the map; this computes.
 
@@ -39,7 +38,7 @@ def apply_map(
     shared
         As :func:`fit_map` or :func:`read_map` gave it.
     recording
-        File with the sensors of the map.
+        File or address, with the sensors of the map.
     out
         Zarr folder to write: groups ``/frames``, ``/state``, ``/summary`` (what :func:`drift` goes by), and
         ``/smoothed`` if the map's settings ask for it.
@@ -76,8 +75,8 @@ def apply_map(
     >>> result["state/state"].sizes, result.attrs["map_version"]
     (Frozen({'frame': 400, 'mode': 4}), 1)
     """
-    stages, path = stages or Stages(), Path(recording)
-    with writing(out, [path, shared.path], overwrite=overwrite) as folder, reaching([path], folder):
+    stages, path, target = stages or Stages(), place(recording), place(out)
+    with writing(target, [path, shared.path], overwrite=overwrite) as folder, reaching([path], folder):
         with stages("features"):
             opened = prepared(path, shared.config, shared.sensors, shared.how)
             frames = frames_like("map: frames", shared.embedding, features_of([opened], shared.config), MAKE_FRAMES)
@@ -90,19 +89,19 @@ def apply_map(
         start(folder, attrs)
     if (sentence := in_words(path.stem, found)) is not None:
         warn(f"map: {sentence}")
-    return open_result(out)
+    return open_result(target)
 
 
-def _origin(shared: SharedMap, path: Path, opened: xr.DataArray) -> dict[str, Any]:
+def _origin(shared: SharedMap, path: Place, opened: xr.DataArray) -> dict[str, Any]:
     """What a result is made from, and by which map."""
     notes = notes_of([opened])
     return {
         "sources": [str(path)],
-        "source_paths": [str(path.resolve())],
+        "source_paths": [full_name(path)],
         "source_samples": [opened.sizes["time"]],
         **({"opened": notes} if notes else {}),
         "settings": shared.config.to_json(),
-        "map": str(shared.path.resolve()),
+        "map": full_name(shared.path),
         "map_version": shared.version,
         "map_fingerprint": shared.fingerprint,
     }

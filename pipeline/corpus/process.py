@@ -6,7 +6,6 @@ can take its place, such as one that continues one map over the recording.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from functools import lru_cache
@@ -23,6 +22,8 @@ from ..jobs.existing import made_already
 from ..jobs.fingerprint import digest, files_of, stamp
 from ..jobs.progress import Stages
 from ..jobs.run import count_frames, open_all, open_result, run
+from ..stores.address import Place, place
+from ..stores.objects import bytes_of, exists
 from .departing import moments_of
 from .drift import FEATURE, told_by
 from .ledger import root_digest
@@ -114,16 +115,17 @@ def _attempt(job: Job, *, alone: bool) -> Outcome:
 
 def _computed(job: Job) -> Outcome:
     """Run, or read it by the map, and say what the result is like; one of the same that is there already counts."""
-    out, adopted = Path(job.out), os.path.lexists(job.out) and not job.owned
+    out = place(job.out)
+    adopted = exists(out) and not job.owned
     if adopted:
         _check_same(job)
         facts = facts_of(open_result(out))
     elif job.shared:
         shared = _read_map(job.shared)
-        facts = map_facts(apply_map(shared, Path(job.path), out, overwrite=job.owned, stages=Stages()), out)
+        facts = map_facts(apply_map(shared, place(job.path), out, overwrite=job.owned, stages=Stages()), out)
     else:
-        facts = facts_of(run([Path(job.path)], out, job.run, overwrite=job.owned, stages=Stages()))
-    n_bytes = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+        facts = facts_of(run([place(job.path)], out, job.run, overwrite=job.owned, stages=Stages()))
+    n_bytes = sum(bytes_of(out))
     return Outcome("done", result=root_digest(out), adopted=adopted, n_bytes=n_bytes, facts=facts)
 
 
@@ -132,7 +134,7 @@ def _check_same(job: Job) -> None:
     what = "a result that was not read by the map of this corpus"
     if not job.shared:
         try:
-            made_already([Path(job.path)], Path(job.out), job.run)
+            made_already([place(job.path)], place(job.out), job.run)
             return
         except ValueError as error:
             what = str(error).partition("; got ")[2].partition(". ")[0] or str(error)
@@ -143,9 +145,9 @@ def _check_same(job: Job) -> None:
 
 
 @lru_cache(maxsize=1)
-def _read_map(place: str) -> SharedMap:
+def _read_map(where: str) -> SharedMap:
     """The map, which all recordings of a process share; no other is ever written to its place."""
-    return read_map(Path(place))
+    return read_map(Path(where))
 
 
 def facts_of(tree: xr.DataTree) -> dict[str, Any]:
@@ -163,7 +165,7 @@ def facts_of(tree: xr.DataTree) -> dict[str, Any]:
     }
 
 
-def map_facts(tree: xr.DataTree, out: Path) -> dict[str, Any]:
+def map_facts(tree: xr.DataTree, out: Place) -> dict[str, Any]:
     """What a manifest says of a result that was read by a map, and what drift is told by."""
     told = told_by(out)
     few = len(told.quantities) <= _MOST_QUANTITIES
@@ -180,12 +182,13 @@ def map_facts(tree: xr.DataTree, out: Path) -> dict[str, Any]:
         "outside_refit_due": bool(tree.attrs["outside_refit_due"]),
         "time": told.time,
         "quantities": quantities,
+        **moments_of(tree["frames"]["frames"]),
     }
 
 
 def _is_large(job: Job) -> bool:
     """Whether a recording is worth all workers, from its header."""
-    (recording,) = open_all([Path(job.path)], job.run)
+    (recording,) = open_all([job.path], job.run)
     if recording.nbytes > _LARGE_BYTES or job.shared:
         return recording.nbytes > _LARGE_BYTES
-    return tile_bytes(count_frames([Path(job.path)], job.run), 4) > LOCAL_BYTES
+    return tile_bytes(count_frames([job.path], job.run), 4) > LOCAL_BYTES

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -22,6 +21,7 @@ from ..graph.compute import Progress
 from ..graph.spans import Span
 from ..jobs.config import RunConfig
 from ..jobs.run import features_of
+from ..stores.address import Place
 from .map_config import MapConfig
 from .members import Sensors, common_sensors, open_member, standardised, with_sensors
 
@@ -34,7 +34,7 @@ class Sample(NamedTuple):
     """Frames of a sample with their ``recording``, and what is known of each recording."""
 
     frames: xr.DataArray
-    paths: list[Path]
+    paths: list[Place]
     """Of the recordings that can be read by the map, by name."""
     n_frames: Integers
     """Frames that each of them has."""
@@ -50,11 +50,11 @@ class Sample(NamedTuple):
 class _Member(NamedTuple):
     """A recording and its frames, not yet computed."""
 
-    path: Path
+    path: Place
     frames: xr.DataArray
 
 
-def draw(paths: Sequence[Path], config: RunConfig, how: MapConfig, progress: Progress) -> Sample:
+def draw(paths: Sequence[Place], config: RunConfig, how: MapConfig, progress: Progress) -> Sample:
     """Draw the sample of a map; this computes the frames in it.
 
     Parameters
@@ -100,7 +100,7 @@ def with_edges(config: RunConfig, ranges: Sequence[Range]) -> RunConfig:
     return replace(config, features=replace(config.features, edges=edges, bins=None, outside="clip"))
 
 
-def prepared(path: Path, config: RunConfig, sensors: Sensors, how: MapConfig) -> xr.DataArray:
+def prepared(path: Place, config: RunConfig, sensors: Sensors, how: MapConfig) -> xr.DataArray:
     """Open a recording as those of a map were.
 
     Raises
@@ -122,9 +122,9 @@ def _needs_edges(config: RunConfig) -> bool:
     return config.features.name == "histogram" and config.features.edges is None
 
 
-def _each(paths: Iterable[Path], refused: dict[str, str], function: Callable[[Path], Value]) -> dict[Path, Value]:
+def _each(paths: Iterable[Place], refused: dict[str, str], function: Callable[[Place], Value]) -> dict[Place, Value]:
     """A function of every recording; those for which it fails are refused by its sentence."""
-    found: dict[Path, Value] = {}
+    found: dict[Place, Value] = {}
     for path in paths:
         try:
             found[path] = function(path)
@@ -152,7 +152,7 @@ def _joined(
     given = dict(zip(chosen.tolist(), allotted(counts, how.frames, equal=how.allotment == "equal"), strict=True))
     meaning = meaning_of(members[0].frames)
 
-    def drawn(path: Path) -> xr.DataArray:
+    def drawn(path: Place) -> xr.DataArray:
         number = places[path]
         progress("sample", number, len(members))
         frames = aligned("map: frames", meaning, members[number].frames, "the corpus")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +13,21 @@ import numpy as np
 import xarray as xr
 
 from manifold_observer.tasks.corpus.outside import Reach
+from manifold_observer.tasks.engine.forms import cost
 
 from ..embedding.embed import embed
+from ..engine.config import EmbedConfig
+from ..engine.cuts import EXACT_MEDIAN_FRAMES
+from ..engine.memory import EXACT_FRAMES
 from ..jobs.config import RunConfig
 from ..jobs.manifest import check_whole
 from ..jobs.progress import Stages
 from ..jobs.reach import reaching
-from ..jobs.run import embedding_in_seconds, store_frames
+from ..jobs.run import Given, embedding_in_seconds, store_frames
 from ..jobs.store import open_group, passes_beside, start, write_group, writing
 from ..observers.bank import learn_bank
 from ..observers.certainty import learn_certainty
-from ..stores.address import Place
+from ..stores.address import Place, full_name, place
 from .map_config import MapConfig
 from .maps import request_of
 from .members import Sensors, in_order_of_name
@@ -40,7 +44,7 @@ _NUMBERS = ("coordinate", "principal", "axes", "mean_covariance", "bank_weights"
 class SharedMap:
     """A map as it is stored: an embedding of a sample of many recordings, and how others are read by it."""
 
-    path: Path
+    path: Place
     embedding: xr.Dataset
     """With its frames, their ``recording``, and what observers learnt of them."""
     recordings: xr.Dataset
@@ -66,8 +70,8 @@ class SharedMap:
 
 
 def fit_map(
-    recordings: Sequence[Path],
-    out: Path,
+    recordings: Sequence[Given],
+    out: Given,
     config: RunConfig,
     how: MapConfig | None = None,
     *,
@@ -82,9 +86,9 @@ def fit_map(
     Parameters
     ----------
     recordings
-        Files, in any order.
+        Files or addresses, in any order.
     out
-        Zarr folder of the map: groups ``/frames`` (the sample), ``/embedding`` and ``/recordings``.
+        Zarr folder (or address) of the map: groups ``/frames`` (the sample), ``/embedding`` and ``/recordings``.
     config
         How recordings are opened, what describes a frame, how frames are embedded and observed.
     how
@@ -121,7 +125,7 @@ def fit_map(
     """
     how, stages, paths = how or MapConfig(), stages or Stages(), in_order_of_name(recordings)
     _check_readable(config)
-    with writing(out, paths, overwrite=overwrite) as folder, reaching(paths, folder):
+    with writing(place(out), paths, overwrite=overwrite) as folder, reaching(paths, folder):
         with stages("features"):
             sample = draw(paths, config, how, stages.report)
         attrs = _origin(sample, how, earlier) | {"map_request": request_of(config, how)}
@@ -136,7 +140,7 @@ def fit_map(
     return read_map(out)
 
 
-def read_map(out: Path) -> SharedMap:
+def read_map(out: Given) -> SharedMap:
     """Read a map that :func:`fit_map` stored.
 
     Parameters
@@ -159,14 +163,14 @@ def read_map(out: Path) -> SharedMap:
     Traceback (most recent call last):
     FileNotFoundError: map: nowhere.zarr does not exist. Check the path.
     """
-    out = Path(out)
-    attrs = check_whole("map", out)
+    target = place(out)
+    attrs = check_whole("map", target)
     if attrs.get("kind") != _KIND:
         raise ValueError(f"map: {out} must be a map; got another result. Make one with mo.fit_map.")
-    table = open_group(out, "recordings").load()
+    table = open_group(target, "recordings").load()
     return SharedMap(
-        out,
-        embedding_in_seconds(out).load(),
+        target,
+        embedding_in_seconds(target).load(),
         table,
         RunConfig.from_json(attrs["settings"]),
         MapConfig.from_attrs(attrs),
@@ -202,7 +206,7 @@ def _origin(sample: Sample, how: MapConfig, earlier: SharedMap | None) -> dict[s
         "settings": sample.config.to_json(),
         "sensors": json.dumps(list(sample.sensors)),
         "refused": json.dumps(sample.refused),
-        "source_paths": [str(path.resolve()) for path in sample.paths],
+        "source_paths": [full_name(path) for path in sample.paths],
         "map_version": 1 if earlier is None else earlier.version + 1,
         **({} if earlier is None else {"map_earlier": earlier.fingerprint}),
         **how.attrs(),
@@ -219,10 +223,24 @@ def _embedded(
 ) -> tuple[xr.Dataset, dict[str, Any]]:
     """The embedding of a sample, with what observers learn of it, and how it goes with an earlier one."""
     kept: dict[str, Any] = {}
-    embedding = embed(frames, progress=stages.report, checkpoint=passes, **config.embedding.options())
+    options = _everywhere(config.embedding, *frames.shape).options()
+    embedding = embed(frames, progress=stages.report, checkpoint=passes, **options)
     if earlier is not None:
         embedding, kept = oriented(embedding, earlier.embedding, centred=how.centred)
     return learn_certainty(learn_bank(embedding), new=True, centred=how.centred), kept
+
+
+def _everywhere(config: EmbedConfig, n_frames: int, n_features: int) -> EmbedConfig:
+    """Settings with what timing or the memory of workers would choose: a map has the same bits anywhere."""
+    width = min(config.max_axes or n_features, n_features)
+    form = min(("quadratic", "factor"), key=lambda form: cost(form, width, width, config.window))
+    home = "local" if n_frames <= EXACT_MEDIAN_FRAMES else "recomputed"
+    return replace(
+        config,
+        form=form if config.form == "auto" else config.form,
+        home=home if config.home == "auto" else config.home,
+        method=("exact" if n_frames <= EXACT_FRAMES else "landmarks") if config.method == "auto" else config.method,
+    )
 
 
 def _store(folder: Place, embedding: xr.Dataset, sample: Sample, how: MapConfig) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from importlib.metadata import version
@@ -12,6 +11,7 @@ from typing import Any
 
 from manifold_observer.tasks import atomic
 
+from ..stores.objects import exists
 from .config import CorpusConfig
 from .departures import QUANTITIES, Departures, write_departures
 from .ledger import Record, shown
@@ -36,14 +36,14 @@ def write_table(config: CorpusConfig, records: Mapping[str, Record]) -> bool:
     rows = [records[name] for name in sorted(records) if records[name].outcome]
     state = hashlib.sha256(json.dumps([asdict(row) for row in rows], sort_keys=True).encode()).hexdigest()
     note = config.state / _NOTE
-    if not rows or (note.exists() and note.read_text() == state and (config.manifest / "zarr.json").exists()):
+    if not rows or (note.exists() and note.read_text() == state and exists(config.manifest / "zarr.json")):
         return False
     from ..jobs.manifest import MARK  # noqa: PLC0415 - slow, and seldom needed
     from ..jobs.store import write_group, writing  # noqa: PLC0415
     from .departing import departing  # noqa: PLC0415
 
     departed = departing(rows)
-    with writing(config.manifest, overwrite=os.path.lexists(config.manifest)) as folder:
+    with writing(config.manifest, overwrite=exists(config.manifest)) as folder:
         marked = {MARK: version("manifold-observer"), "corpus": shown(str(config.root)), "complete": False}
         write_group(folder, "", _dataset(rows, departed).assign_attrs(marked))
     write_departures(config, departed)

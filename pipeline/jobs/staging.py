@@ -20,6 +20,7 @@ from typing import Any
 from ..stores.address import Address, Place, lies_in
 from ..stores.objects import Found, TakenError, copy_all, found_in, look, read, remove, sizes, write, write_new
 from ..stores.refusals import MissingError, StoreError
+from ..stores.zarrs import written_alone
 from .lease import Lease, leased
 from .manifest import ROOT, first_foreign, names_of, seal
 from .mirror import fetched, mirrored, scratch
@@ -60,10 +61,10 @@ def writing_there(out: Address, inputs: Sequence[Place], *, overwrite: bool) -> 
         work = _begin(out, passes)
         try:
             check_there(out, inputs, overwrite)  # again: another run may have finished since
-            with mirrored(passes, work / "passes"):
-                result = work / "result"
+            result = work / "result"
+            with mirrored(passes, work / "passes"), written_alone(result):
                 yield Staging(result.scheme, result.host, result.key, passes=passes)
-            seal(work / "result")
+            seal(result)
         except BaseException:
             with suppress(StoreError):
                 _clear(work, passes=False)
@@ -77,6 +78,16 @@ def alone_there(folder: Address) -> Iterator[None]:
     busy = f"store: another run is writing to {folder}. Wait for it, or choose another name."
     with leased(_beside(folder) / _LEASE, busy):
         yield
+
+
+def remove_there(out: Address) -> None:
+    """Remove a result of this project, its root first; a place that holds anything else stays as it is."""
+    with leased(_beside(out) / _LEASE, f"store: a run is writing {out}, which is not removed."):
+        if (foreign := first_foreign(out)) is not None:
+            raise ValueError(f"store: {out} {foreign} and is not removed.")
+        known = names_of(_json(out / ROOT))
+        remove([out / ROOT])
+        remove([out / name for name in known])
 
 
 def check_there(out: Address, inputs: Sequence[Place], overwrite: bool) -> None:

@@ -62,5 +62,5 @@ def test_page__names_every_setting():
     import manifold_observer.pipeline as mo  # noqa: PLC0415
 
     for member in fields(mo.CorpusConfig):
-        if member.name not in ("run", "folder", "shared"):  # sections of their own, and where the file lies
+        if member.name not in ("run", "folder", "shared"):  # sections and the place of the file
             assert f"`{member.name.replace('_', '-')}`" in PAGE, member.name

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import manifold_observer.pipeline as mo
+from strategies import QUICK
 
+seldom = pytest.mark.skipif(QUICK, reason="takes seconds, and others are near it")
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 CONFIG = mo.RunConfig(mo.FeatureConfig("identity"), mo.OpenConfig(sampling_rate=10.0), mo.EmbedConfig(n_modes=3))
 HOW = mo.MapConfig(frames=600, stretch=50)
@@ -136,6 +138,7 @@ def test_fit_map__again_keeps_order_and_signs(nights, shared, tmp_path):
     np.testing.assert_allclose(states[1], turned, atol=1e-6)
 
 
+@seldom
 def test_fit_map__on_more_recordings_keeps_the_orientation(nights, shared, tmp_path):
     folder, _ = nights
     first = mo.fit_map(sorted(folder.glob("night_[012].npy")), tmp_path / "1.zarr", CONFIG, HOW)
@@ -148,6 +151,7 @@ def test_fit_map__on_more_recordings_keeps_the_orientation(nights, shared, tmp_p
         assert np.corrcoef(states[0][:, k], states[1][:, k])[0, 1] > 0.9
 
 
+@seldom
 def test_fit_map__after_other_features_says_that_orientation_is_lost(nights, shared, tmp_path):
     folder, _ = nights
     features = dataclasses.replace(CONFIG, features=mo.FeatureConfig("log_rms", frame=4))
@@ -155,3 +159,93 @@ def test_fit_map__after_other_features_says_that_orientation_is_lost(nights, sha
         found = mo.fit_map(sorted(folder.glob("*.npy")), tmp_path / "map.zarr", features, HOW, earlier=shared)
     assert found.version == 2
     assert found.alignment == ()
+
+
+def test_fit_map__histograms_share_their_bins_and_labels_are_kept(tmp_path):
+    """Recordings of counts with other ranges, and a label column; a later one reaches beyond all bins."""
+    for k in range(4):
+        rng = np.random.default_rng(k)
+        level = 3 + 2 * np.sin(np.arange(900) / 40 + k)
+        stage = np.where(level > 3, "up", "down")
+        rows = [f"{a},{b},{s}" for a, b, s in zip(rng.poisson(level), rng.poisson(8 - level), stage, strict=True)]
+        (tmp_path / f"n{k}.csv").write_text("\n".join(["a,b,stage", *rows, ""]))
+    paths = sorted(tmp_path.glob("*.csv"))
+    opening = mo.OpenConfig(labels="stage", sampling_rate=1.0)
+    config = mo.RunConfig(mo.FeatureConfig("histogram", frame=10), opening, mo.EmbedConfig(n_modes=2))
+    shared = mo.fit_map(paths[:3], tmp_path / "map.zarr", config, mo.MapConfig(frames=150, stretch=30))
+    assert set(shared.embedding["stage"].values) == {"up", "down"}
+    edges = shared.config.features.edges
+    highest = max(
+        int(line.split(",")[k]) for path in paths[:3] for line in path.read_text().split()[1:] for k in (0, 1)
+    )
+    assert edges[-1] == highest + 1
+    text = paths[3].read_text().split("\n")
+    paths[3].write_text("\n".join([text[0], "90,1,up", *text[1:]]))
+    result = mo.apply_map(shared, paths[3], tmp_path / "n3.zarr")
+    np.testing.assert_array_equal(result["frames"].ds["frames"].attrs["edges"], edges)
+    assert set(result["state"].ds["stage"].values) == {"up", "down"}
+
+
+def test_apply_map__units_and_the_order_of_channels_are_mended(shared, nights, tmp_path):
+    """A recording in another order of channels reads as the same one in the map's order."""
+    folder, _ = nights
+    values = np.load(folder / "night_1.npy")
+    names = [str(name) for name in shared.embedding["channel"].values]
+    order = [2, 0, 1, 4, 3]
+    table = "\n".join(
+        [",".join(names[k] for k in order), *(",".join(map(repr, row)) for row in values[:, order].tolist())]
+    )
+    (tmp_path / "swapped.csv").write_text(table + "\n")
+    swapped = mo.apply_map(shared, tmp_path / "swapped.csv", tmp_path / "swapped.zarr")
+    plain = mo.apply_map(shared, folder / "night_1.npy", tmp_path / "plain.zarr")
+    np.testing.assert_array_equal(swapped["state/state"], plain["state/state"])
+
+
+@pytest.mark.filterwarnings("ignore:map. .* lie outside the map")
+def test_standardise_recording__undoes_offset_and_gain(tmp_path):
+    """Each sensor of a later night has another offset and gain."""
+    for k in range(2):
+        np.save(tmp_path / f"n{k}.npy", night(k, 400)[0])
+    values, _ = night(9, 400)
+    gains, offsets = np.random.default_rng(1).uniform(0.4, 2.5, (2, P))
+    np.save(tmp_path / "plain.npy", values)
+    np.save(tmp_path / "other.npy", values * gains + offsets)
+    how = mo.MapConfig(frames=200, stretch=50, standardise="recording")
+    shared = mo.fit_map(sorted(tmp_path.glob("n*.npy")), tmp_path / "map.zarr", CONFIG, how)
+    plain, other = (
+        mo.apply_map(shared, tmp_path / f"{name}.npy", tmp_path / f"{name}.zarr") for name in ("plain", "other")
+    )
+    np.testing.assert_allclose(plain["state/state"], other["state/state"], atol=1e-5)
+    np.testing.assert_allclose(plain.attrs["outside_distance_ratio"], other.attrs["outside_distance_ratio"], rtol=1e-6)
+
+
+def test_fit_map__that_fails_leaves_nothing(nights, tmp_path):
+    folder, _ = nights
+    before = sorted(tmp_path.iterdir())
+    config = dataclasses.replace(CONFIG, embedding=mo.EmbedConfig(n_modes=5000))
+    with pytest.raises(ValueError, match="n_modes"):
+        mo.fit_map(sorted(folder.glob("*.npy")), tmp_path / "map.zarr", config, HOW)
+    assert sorted(tmp_path.iterdir()) == before
+    with pytest.raises(ValueError, match=r"at least 1 that can be read; got none\. The first: "):
+        mo.fit_map([tmp_path / "nothing.npy"], tmp_path / "map.zarr", CONFIG, HOW)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"embedding": mo.EmbedConfig(preset="paper")},
+        {"embedding": mo.EmbedConfig(epsilon="local")},
+        {"observer": mo.ObserverConfig(gain="kalman")},
+    ],
+)
+def test_fit_map__refuses_what_cannot_read_new_recordings(nights, tmp_path, change):
+    folder, _ = nights
+    with pytest.raises(ValueError, match="map: states must be read by coordinates"):
+        mo.fit_map(sorted(folder.glob("*.npy")), tmp_path / "map.zarr", dataclasses.replace(CONFIG, **change), HOW)
+
+
+def test_read_map__refuses_another_result(nights, tmp_path):
+    folder, _ = nights
+    mo.run([folder / "night_0.npy"], tmp_path / "run.zarr", CONFIG)
+    with pytest.raises(ValueError, match="must be a map; got another result"):
+        mo.read_map(tmp_path / "run.zarr")
