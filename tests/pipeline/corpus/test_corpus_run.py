@@ -4,6 +4,7 @@ import os
 import shutil
 from dataclasses import replace
 
+import dask
 import numpy as np
 import pytest
 import xarray as xr
@@ -22,12 +23,31 @@ def walk(path, n=40, seed=0):
     np.save(path, np.random.default_rng(seed).normal(size=(n, 3)).cumsum(axis=0))
 
 
+def made(folder):
+    """A corpus of two recordings, and a broken one."""
+    walk(folder / "in" / "a.npy", seed=1)
+    walk(folder / "in" / "b.npy", seed=2)
+    (folder / "in" / "broken.npy").write_bytes(b"not an array")
+    return mo.CorpusConfig(["in/*.npy"], "out", RUN, backoff=0.0, folder=str(folder))
+
+
 @pytest.fixture
 def corpus(tmp_path):
-    """A corpus of two recordings, and a broken one."""
-    walk(tmp_path / "in" / "a.npy", seed=1)
-    walk(tmp_path / "in" / "b.npy", seed=2)
-    (tmp_path / "in" / "broken.npy").write_bytes(b"not an array")
+    return made(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def _finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
+    with dask.config.set(scheduler="synchronous"):
+        mo.run_corpus(made(folder))
+    return folder
+
+
+@pytest.fixture
+def finished(_finished, tmp_path):
+    """A corpus that was run; its recordings are copies, of another time and the same content."""
+    shutil.copytree(_finished, tmp_path, dirs_exist_ok=True)
     return mo.CorpusConfig(["in/*.npy"], "out", RUN, backoff=0.0, folder=str(tmp_path))
 
 
@@ -91,17 +111,16 @@ def test_run_corpus__the_same_again_computes_nothing(corpus, tmp_path):
     assert computed(corpus)["finished"] == []
 
 
-def test_run_corpus__what_is_new_or_has_changed_is_computed(corpus, tmp_path):
-    mo.run_corpus(corpus)
+def test_run_corpus__what_is_new_or_has_changed_is_computed(finished, tmp_path):
     walk(tmp_path / "in" / "c.npy", seed=3)
-    assert computed(corpus)["finished"] == ["c"]
+    assert computed(finished)["finished"] == ["c"]
     walk(tmp_path / "in" / "a.npy", seed=4)
-    assert computed(corpus)["finished"] == ["a"]
+    assert computed(finished)["finished"] == ["a"]
     shutil.rmtree(tmp_path / "out" / "b.zarr")
-    assert computed(corpus)["finished"] == ["b"]
+    assert computed(finished)["finished"] == ["b"]
     walk(tmp_path / "in" / "broken.npy")
-    assert computed(corpus)["finished"] == ["broken"]
-    other = replace(corpus, run=replace(RUN, embedding=mo.EmbedConfig(n_modes=3)))
+    assert computed(finished)["finished"] == ["broken"]
+    other = replace(finished, run=replace(RUN, embedding=mo.EmbedConfig(n_modes=3)))
     assert mo.corpus_status(other).counts == {"settings": 4}
 
 
@@ -114,22 +133,19 @@ def test_run_corpus__a_result_of_somebody_else_is_not_replaced(corpus, tmp_path)
     assert (tmp_path / "out" / "a.zarr" / "zarr.json").read_bytes() == before
 
 
-def test_run_corpus__deleted_recordings_keep_their_results(corpus, tmp_path):
-    mo.run_corpus(corpus)
+def test_run_corpus__deleted_recordings_keep_their_results(finished, tmp_path):
     (tmp_path / "in" / "a.npy").unlink()
-    found = mo.run_corpus(corpus)
+    found = mo.run_corpus(finished)
     assert found.gone == ("a",)
     assert (tmp_path / "out" / "a.zarr").is_dir()
 
 
-def test_run_corpus__retry_tries_what_failed_again(corpus):
-    mo.run_corpus(corpus)
-    assert computed(corpus, retry=["broken"])["failed"] == ["broken"]
-    assert computed(corpus)["failed"] == []
+def test_run_corpus__retry_tries_what_failed_again(finished):
+    assert computed(finished, retry=["broken"])["failed"] == ["broken"]
+    assert computed(finished)["failed"] == []
 
 
-def test_manifest__xarray_and_pandas_open_it(corpus, tmp_path):
-    mo.run_corpus(corpus)
+def test_manifest__xarray_and_pandas_open_it(finished, tmp_path):
     table = xr.open_zarr(tmp_path / "out" / "corpus.zarr")
     assert table["recording"].values.tolist() == ["a", "b", "broken"]
     frame = table.to_dataframe()
