@@ -131,5 +131,7 @@ def _tell(line: str) -> None:
     """Say on standard error, or in the log that is there, what is waited for."""
     from ..jobs.events import Event, emit  # noqa: PLC0415
 
-    emit(Event("warned", sentence=line))
-    notice(line)
+    if watched_here().on_stderr:
+        emit(Event("warned", sentence=line))
+    else:
+        notice(line)

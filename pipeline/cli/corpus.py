@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..corpus.ledger import shown
 from ..jobs.config import RunConfig
 from .advice import in_options
 from .computing import connected
@@ -77,7 +78,7 @@ def check_command(context: click.Context, file: Path, as_json: bool) -> None:
     found = check_corpus(read.config, n_workers=read.cluster.workers)
     advised = {name: _advised(sentence) for name, sentence in found.unreadable.items()}
     found = replace(found, unreadable=advised)
-    click.echo(json.dumps(found.as_dict()) if as_json else str(found))
+    click.echo(json.dumps(found.as_dict()) if as_json else shown(str(found)))
     context.exit(found.exit_code)
 
 
@@ -127,7 +128,7 @@ def status_command(file: Path, as_json: bool) -> None:
     from ..corpus.status import corpus_status  # noqa: PLC0415
 
     found = corpus_status(read_corpus(file).config)
-    click.echo(json.dumps(found.as_dict()) if as_json else _text(found))
+    click.echo(json.dumps(found.as_dict()) if as_json else shown(_text(found)))
 
 
 @corpus_group.command("clean")
@@ -149,7 +150,7 @@ def clean_command(file: Path, dry_run: bool, as_json: bool) -> None:
         return
     for one in found:
         word = f"stays ({one.stays})" if one.stays else "would go" if dry_run else "removed"
-        click.echo(f"{word}: {one.path}, {one.n_bytes / 2**20:.1f} MiB: {one.why}")
+        click.echo(shown(f"{word}: {one.path}, {one.n_bytes / 2**20:.1f} MiB: {one.why}"))
     if not found:
         click.echo("nothing to remove")
 
@@ -168,7 +169,7 @@ def _run(
     with listen(_tell):
         found = run_corpus(read.config, retry=retry, refit=refit, connect=connect)
     standing(found.counts)
-    click.echo(json.dumps(found.as_dict()) if as_json else _summary(found))
+    click.echo(json.dumps(found.as_dict()) if as_json else shown(_summary(found)))
     context.exit(found.exit_code)
 
 
@@ -219,8 +220,21 @@ def _summary(found: CorpusStatus) -> str:
     if found.shared is not None:
         lines += _about_map(found.shared)
     if found.running is not None:
-        lines.append(f"a run works on it: process {found.running['pid']} on {found.running['host']}")
+        lines += _running(found.running)
     return "\n".join(lines)
+
+
+def _running(run: dict[str, Any]) -> list[str]:
+    """The run that works on the corpus, or that was killed."""
+    who = f"process {run['pid']} on {run['host']} since {run['since']}"
+    if run["lives"] is False:
+        return [f"a run was killed ({who}); the next one continues"]
+    far = f", {run['done']} of {run['total']}" if "total" in run else ""
+    lines = [f"a run works on it: {who}{far}"]
+    for name, one in run.get("computing", {}).items():
+        stage = f", {one['stage']} {one['done']} of {one['total']}" if "stage" in one else ""
+        lines.append(f"{name}: for {one['seconds']:.0f} s{stage}")
+    return lines
 
 
 def _about_map(found: dict[str, Any]) -> list[str]:
