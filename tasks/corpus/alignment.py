@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from manifold_observer.tasks.arrays import Floats, Integers, standardised
 
@@ -45,6 +44,8 @@ def alignment(earlier: Floats, new: Floats) -> Alignment:
     >>> found.order, found.signs, found.correlations.round(6)
     (array([1, 0]), array([ 1., -1.]), array([1., 1.]))
     """
+    from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 - slow to import
+
     n, m = new.shape
     correlation = standardised(earlier).T @ standardised(new) / n
     worth = np.abs(correlation)

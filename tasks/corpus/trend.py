@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import rankdata, theilslopes
 
 from manifold_observer.tasks.arrays import Floats
 
@@ -57,6 +56,8 @@ def trends(values: Floats, when: Floats, seed: int = 0) -> Trends:
     >>> found.slopes[0], found.p[0] < 0.01, found.p[1] > 0.5
     (np.float64(1.0), np.True_, np.True_)
     """
+    from scipy.stats import theilslopes  # noqa: PLC0415 - slow to import
+
     usable = np.isfinite(values).all(axis=0) & (np.ptp(values, axis=0) > 0 if len(values) else False)
     slopes, correlations, p = (np.full(values.shape[1], np.nan) for _ in range(3))
     if len(values) < LEAST_RECORDINGS or not usable.any() or np.ptp(when) == 0:
@@ -72,6 +73,8 @@ def trends(values: Floats, when: Floats, seed: int = 0) -> Trends:
 
 def _ranks(values: Floats) -> Floats:
     """Ranks of every column, centred, of norm 1."""
+    from scipy.stats import rankdata  # noqa: PLC0415
+
     ranks = rankdata(values, axis=0)
     ranks -= ranks.mean(axis=0)
     return np.asarray(ranks / np.linalg.norm(ranks, axis=0))
