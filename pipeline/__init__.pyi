@@ -29,6 +29,7 @@ from .frames.recording import open_recording as open_recording
 from .jobs.config import FeatureConfig as FeatureConfig
 from .jobs.config import OpenConfig as OpenConfig
 from .jobs.config import RunConfig as RunConfig
+from .jobs.run import open_result as open_result
 from .jobs.run import read_embedding as read_embedding
 from .jobs.run import run as run
 from .jobs.stream import continue_run as continue_run
@@ -42,5 +43,6 @@ from .observers.rates import generator_rates as generator_rates
 from .observers.reconstruction import innovations as innovations
 from .observers.reconstruction import reconstruct as reconstruct
 from .observers.smooth import smooth as smooth
+from .stores.listing import list_places as list_places
 
 __version__: str

@@ -15,6 +15,7 @@ from click.core import ParameterSource
 from ..clusters.config import ClusterConfig
 from .config_file import CLUSTER_OPTIONS
 from .options import settings_among, settings_of, taken
+from .warned import notice
 from .watching import watched_cluster, watched_here
 
 if TYPE_CHECKING:
@@ -127,5 +128,10 @@ def connected(cluster: ClusterConfig) -> Iterator[None]:
 
 
 def _tell(line: str) -> None:
-    """Say on standard error what is waited for."""
-    click.echo(line, err=True)
+    """Say on standard error, or in the log that is there, what is waited for."""
+    from ..jobs.events import Event, emit  # noqa: PLC0415
+
+    if watched_here().on_stderr:
+        emit(Event("warned", sentence=line))
+    else:
+        notice(line)

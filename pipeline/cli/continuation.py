@@ -18,13 +18,13 @@ from .computing import computing, session
 from .options import Sectioned
 from .reading import FrameLength, Location, Seconds
 from .warned import notice
-from .watching import watching
+from .watching import result_name, watching
 
 if TYPE_CHECKING:
     from ..jobs.stream import Step
 
 
-@watching(lambda options: options["paths"][-1].stem)
+@watching(lambda options: result_name(options["paths"][-1]))
 @partial(computing, kind="none")
 @click.command("continue", cls=Sectioned)
 @click.argument("paths", nargs=-1, required=True, type=Location(), metavar="RESULT NEW... OUT")
@@ -59,8 +59,10 @@ def continue_command(
         _follow(result, new, out, cluster, as_json, options)
         return
     own = {name: options[name] for name in ("hold_back", "clip")}
+    before = time.perf_counter()
     with session(cluster) as stages:
         step = continue_run(result, new, out, stages=stages, **own)
+        _emit(step, time.perf_counter() - before)
     _tell(step, as_json, stages.seconds["total"])
 
 
@@ -92,14 +94,21 @@ def _follow(
         ending = stack.enter_context(Ending())
         before = time.perf_counter()
         for step in follow(result, new, out, wait=ending.wait, notice=tell, **options):
-            _tell(step, as_json, round(time.perf_counter() - before, 3))
+            seconds = round(time.perf_counter() - before, 3)
+            _emit(step, seconds)
+            _tell(step, as_json, seconds)
             before = time.perf_counter()
+
+
+def _emit(step: Step, seconds: float) -> None:
+    """Tell who watches what a call added."""
+    kind = "skipped" if step.part is None else "finished"
+    emit(Event(kind, done=1, total=1, seconds=seconds, n_frames=step.added))
 
 
 def _tell(step: Step, as_json: bool, seconds: float) -> None:
     """Say what a call added."""
     part = None if step.part is None else str(step.part)
-    emit(Event("finished" if part else "skipped", seconds=seconds, n_frames=step.added))
     if as_json:
         click.echo(json.dumps({"part": part, "added": step.added, "total": step.total, "seconds": seconds}))
     elif part is None:

@@ -16,9 +16,10 @@ from ..jobs.config import RunConfig
 from .config_file import read_toml, texts_of
 from .options import settings_of, taken
 from .reading import Whole
+from .watching import WATCH_OPTIONS
 
 _COMPUTING = ("cluster", "workers", "memory")
-_SECTIONS = ("corpus", "run", "cluster", "map")
+_SECTIONS = ("corpus", "run", "cluster", "map", "watch")
 
 
 class CorpusFile(NamedTuple):
@@ -84,6 +85,16 @@ def read_corpus(path: Path) -> CorpusFile:
         **own,
     )
     return CorpusFile(config, _cluster(path, where | sections.get("cluster", {})))
+
+
+def watch_settings(options: dict[str, Any]) -> dict[str, Any]:
+    """How a corpus is watched, by the section [watch] of its file; paths there start at the file."""
+    path = options["file"]
+    sections = read_toml(path, "CORPUS.toml")
+    _check_sections(path, sections)
+    section = click.Command("[watch]", params=list(WATCH_OPTIONS), callback=lambda **values: values)
+    values: dict[str, Any] = _read(path, section, sections.get("watch", {}))
+    return {name: path.parent / value if isinstance(value, Path) else value for name, value in values.items()}
 
 
 def _cluster(path: Path, table: dict[str, Any]) -> ClusterConfig:

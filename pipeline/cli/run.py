@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import click
@@ -15,7 +16,7 @@ from .config_file import config_file
 from .options import Sectioned, settings_of, taken
 from .reading import Location
 from .warned import said
-from .watching import watching
+from .watching import result_name, watching
 
 # Attributes of an embedding that say what it chose by itself.
 _CHOSEN = (
@@ -27,7 +28,7 @@ _CHOSEN = (
 )
 
 
-@watching(lambda options: options["paths"][-1].stem)
+@watching(lambda options: result_name(options["paths"][-1]))
 @settings_of(RunConfig)
 @config_file
 @writing
@@ -55,13 +56,15 @@ def run_command(
         raise click.UsageError("Name at least one recording, and the output last.")
     config = taken(RunConfig, options)
     if skip_existing and _is_done(paths, config, overwrite, as_json):
+        emit(Event("skipped", done=1, total=1))
         return
     check(paths[:-1], paths[-1], config, overwrite=overwrite)
     cluster = chosen(cluster, lambda: count_frames(paths[:-1], config))
+    before = time.perf_counter()
     with session(cluster) as stages:
         tree = run(paths[:-1], paths[-1], config, overwrite=overwrite, stages=stages)
-    n_frames, total = tree["frames"].sizes["frame"], stages.seconds["total"]
-    emit(Event("finished", done=1, total=1, seconds=total, n_frames=n_frames))
+        n_frames, seconds = tree["frames"].sizes["frame"], time.perf_counter() - before
+        emit(Event("finished", done=1, total=1, seconds=seconds, n_frames=n_frames))
     embedding = tree["embedding"].to_dataset()
     summary = {
         "out": str(paths[-1]),

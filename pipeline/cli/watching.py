@@ -6,7 +6,7 @@ import functools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..watch.counts import Counts
 
 _PLACE = click.Path(path_type=Path)
-_OPTIONS = (
+WATCH_OPTIONS = (
     click.Option(
         ["--log-format"],
         type=click.Choice(["text", "json"]),
@@ -46,8 +46,8 @@ _OPTIONS = (
         help="Write Dask's report on tasks, workers and memory at the end.",
     ),
 )
-_ASKED = tuple(str(option.name) for option in _OPTIONS)
-_KEY = "manifold_observer.watched"
+_ASKED = tuple(str(option.name) for option in WATCH_OPTIONS)
+_KEY, _COUNTS = "manifold_observer.watched", "manifold_observer.counts"
 
 
 class Watched(NamedTuple):
@@ -72,7 +72,13 @@ class Watched(NamedTuple):
         return self.metrics or self.performance_report is not None
 
 
-def watching(name: Callable[[dict[str, Any]], str], *, single: bool = True) -> Callable[[click.Command], click.Command]:
+def watching(
+    name: Callable[[dict[str, Any]], str],
+    *,
+    single: bool = True,
+    settings: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+    advice: Callable[[str], str] = str,
+) -> Callable[[click.Command], click.Command]:
     """Decorator: give a command the options by which it is watched.
 
     Parameters
@@ -81,33 +87,46 @@ def watching(name: Callable[[dict[str, Any]], str], *, single: bool = True) -> C
         What the command is about, from its options: the name of a recording, or of a corpus.
     single
         Whether it is about one recording; a corpus tells of each of its recordings itself.
+    settings
+        The same options from a file, by the command's other options; the command line takes precedence.
+    advice
+        How sentences that name keywords of Python are put for those who read the log.
     """
 
     def decorate(command: click.Command) -> click.Command:
-        command.params += _OPTIONS
-        command.callback = _watched(command.callback or (lambda: None), name, single)
+        command.params += WATCH_OPTIONS
+        read = settings or (lambda _: {})
+        command.callback = _watched(command.callback or (lambda: None), name, single, read, advice)
         return command
 
     return decorate
 
 
-def _watched(callback: Callable[..., Any], name: Callable[[dict[str, Any]], str], single: bool) -> Callable[..., Any]:
+def _watched(
+    callback: Callable[..., Any],
+    name: Callable[[dict[str, Any]], str],
+    single: bool,
+    settings: Callable[[dict[str, Any]], dict[str, Any]],
+    advice: Callable[[str], str],
+) -> Callable[..., Any]:
     """The same command, watched as it is asked for."""
 
     @functools.wraps(callback)
     def command(**options: Any) -> Any:
-        own = Watched(**{option: options.pop(option) for option in _ASKED})._replace(name=name(options))
+        given = {option: options.pop(option) for option in _ASKED}
+        found = settings(options) | {option: value for option, value in given.items() if value}
+        own = Watched(**found, name=name(options))
         if own == Watched(name=own.name):
             return callback(**options)
         with ExitStack() as stack:
-            counts = _open(own, stack)
-            click.get_current_context().meta[_KEY] = own
+            counts = _open(own, stack, advice)
+            click.get_current_context().meta.update({_KEY: own, _COUNTS: counts})
             return _told(functools.partial(callback, **options), own, single, counts)
 
     return command
 
 
-def _open(own: Watched, stack: ExitStack) -> Counts | None:
+def _open(own: Watched, stack: ExitStack, advice: Callable[[str], str]) -> Counts | None:
     """Begin logs and metrics; what they count, where a file of them is asked for."""
     from ..watch.lines import logged  # noqa: PLC0415 - for those who ask for it
     from ..watch.metrics import counted_in  # noqa: PLC0415
@@ -120,7 +139,7 @@ def _open(own: Watched, stack: ExitStack) -> Counts | None:
     if own.performance_report is not None:
         check_report(own.performance_report)
     if own.log_format is not None or own.log_file is not None:
-        stack.enter_context(logged(own.log_file, own.log_format or "text"))
+        stack.enter_context(logged(own.log_file, own.log_format or "text", advice))
     if own.on_stderr:
         stack.enter_context(hushed())
     return None if own.metrics_file is None else stack.enter_context(counted_in(own.metrics_file))
@@ -168,6 +187,30 @@ def code_of(error: BaseException) -> int:
 def _debugged() -> bool:
     """Whether the full traceback is asked for."""
     return bool((click.get_current_context().find_root().obj or {}).get("debug"))
+
+
+def result_name(out: Any) -> str:
+    """What a recording is called in logs and metrics: as its result is.
+
+    Examples
+    --------
+    >>> result_name("results/night.zarr"), result_name("s3://results/night.zarr")
+    ('night', 'night')
+    """
+    return PurePosixPath(str(out)).stem
+
+
+def standing(recordings: dict[str, int]) -> None:
+    """Tell the metrics of the running command how the recordings of its corpus stand.
+
+    Parameters
+    ----------
+    recordings
+        How many are done, have failed, and so on.
+    """
+    counts = click.get_current_context().meta.get(_COUNTS)
+    if counts is not None:
+        counts.stand(recordings)
 
 
 def watched_here() -> Watched:

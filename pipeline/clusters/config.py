@@ -261,9 +261,12 @@ def seconds(wait: str) -> float:
     from dask.utils import parse_timedelta  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
     try:
-        return float(parse_timedelta(wait))
+        found = float(parse_timedelta(wait))
     except (ValueError, KeyError, TypeError):
-        raise ValueError(f"cluster: wait must be a duration, such as 10m; got {wait!r}.") from None
+        found = -1.0
+    if not 0 <= found < float("inf"):
+        raise ValueError(f"cluster: wait must be a duration, such as 10m; got {wait!r}.")
+    return found
 
 
 def _bytes(name: str, value: str) -> int:
@@ -278,6 +281,6 @@ def _bytes(name: str, value: str) -> int:
 
 def _names(name: str, value: Any) -> tuple[str, ...]:
     """Several texts."""
-    if isinstance(value, str) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
         raise ValueError(f"cluster: {name} must be a list of texts; got {value!r}.")
     return tuple(value)

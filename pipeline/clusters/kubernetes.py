@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
+
+from distributed.core import Status
 
 from .config import ClusterConfig, seconds
 from .lost import LostClusterError
@@ -16,7 +18,7 @@ from .place import Place
 
 _WAIT = "10m"
 _START_SECONDS = 120
-# What a pod may use beyond what its worker is told, for the interpreter's own.
+_END_SECONDS = 30
 _COMMAND = ("dask-worker", "--nthreads", "1", "--no-dashboard")
 _REMEDY = (
     "Look at 'kubectl get daskcluster,pods' and 'kubectl describe pod': the image may be missing, or no node have "
@@ -107,12 +109,18 @@ def manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
         text = " ".join(str(error).split())
         raise ValueError(f"cluster: manifest must be a YAML file; got {path} ({text}). Give another.") from None
     clusters = [one for one in found if isinstance(one, dict) and one.get("kind") == "DaskCluster"]
-    if len(clusters) != 1 or not isinstance(clusters[0].get("metadata", {}).get("name"), str):
+    if len(clusters) != 1 or not _named(clusters[0]):
         raise ValueError(
             f"cluster: manifest must hold one DaskCluster with a name; got {len(clusters)} in {path}. "
             "See deploy/ for an example."
         )
     return dict(clusters[0])
+
+
+def _named(cluster: dict[str, Any]) -> bool:
+    """Whether a manifest has a name."""
+    about = cluster.get("metadata")
+    return isinstance(about, dict) and isinstance(about.get("name"), str)
 
 
 def _check_alone(config: ClusterConfig) -> None:
@@ -136,7 +144,7 @@ def _scale(cluster: Any, config: ClusterConfig) -> None:
 def _mode(name: str) -> Any:
     """One of dask-kubernetes' modes; its name where that package is missing."""
     try:
-        from dask_kubernetes.operator import CreateMode  # noqa: PLC0415 - of an extra
+        from dask_kubernetes.operator.kubecluster.kubecluster import CreateMode  # noqa: PLC0415 - of an extra
     except ImportError:
         return name
     return CreateMode[name]
@@ -150,4 +158,18 @@ def _class() -> Any:
         raise LostClusterError(
             f"cluster: --cluster kubernetes needs dask-kubernetes ({error}). Install manifold-observer[kubernetes]."
         ) from None
-    return KubeCluster
+
+    class Cluster(KubeCluster):  # type: ignore[misc]
+        """One that leaves nothing behind where it does not start."""
+
+        def __init__(self, **options: Any) -> None:
+            try:
+                super().__init__(**options)
+            except BaseException:
+                if getattr(self, "shutdown_on_close", None):  # the resource may be there already
+                    with suppress(Exception):
+                        self.close(timeout=_END_SECONDS)
+                self.status = Status.closed
+                raise
+
+    return Cluster

@@ -5,13 +5,10 @@ from __future__ import annotations
 import logging
 import multiprocessing.resource_tracker
 import os
-import stat
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import dask
@@ -21,6 +18,7 @@ from distributed.core import Status
 from distributed.utils import LoopRunner
 
 from ..graph.ending import unheard
+from .scratch import explained_start, scratch
 
 # Dask's profiler doubles the cost of small tasks, its malloc settings give every tile fresh pages from the system,
 # which costs a sixth of a pass, and five processes that look at their clocks every 20 ms take a tenth of a core.
@@ -79,10 +77,13 @@ def local_cluster(n_workers: int, memory_limit: int, *, dashboard: bool = False)
     ------
     The cluster.
     """
+    folder = scratch()
     with dask.config.set(_SETTINGS | ({} if dashboard else _NO_PAGES)), unheard_loop() as loop:
-        cluster = _scheduler(memory_limit, loop, dashboard)
+        with _room_in(folder):
+            cluster = _scheduler(memory_limit, loop, dashboard, folder)
         try:
-            _start(cluster, n_workers)
+            with _room_in(folder):
+                _start(cluster, n_workers)
             yield cluster
         except BaseException:
             _kill(cluster)
@@ -91,7 +92,19 @@ def local_cluster(n_workers: int, memory_limit: int, *, dashboard: bool = False)
             cluster.close()
 
 
-def _scheduler(memory_limit: int, loop: Any, dashboard: bool) -> LocalCluster:
+@contextmanager
+def _room_in(folder: str) -> Iterator[None]:
+    """Say in words that a folder could not take the files of what starts within the block."""
+    try:
+        yield
+    except Exception as error:
+        better = explained_start(error, folder)
+        if better is error:
+            raise
+        raise better from error
+
+
+def _scheduler(memory_limit: int, loop: Any, dashboard: bool, folder: str) -> LocalCluster:
     """A cluster that has no workers yet."""
     return LocalCluster(
         n_workers=0,
@@ -101,8 +114,8 @@ def _scheduler(memory_limit: int, loop: Any, dashboard: bool) -> LocalCluster:
         host=_LOOPBACK,
         security=Security.temporary(),
         dashboard_address=f"{_LOOPBACK}:0",
-        scheduler_kwargs={"dashboard": dashboard},
-        local_directory=_scratch(),
+        scheduler_kwargs={"dashboard": dashboard, "local_directory": folder},
+        local_directory=folder,
         memory_limit=memory_limit,
         silence_logs=logging.CRITICAL,  # the command reports a failed task once
         loop=loop,
@@ -167,21 +180,3 @@ def _kill(cluster: LocalCluster) -> None:
         if not any(nanny.status in (Status.init, Status.starting) for nanny in nannies):
             break
         time.sleep(0.02)
-
-
-def _scratch() -> str:
-    """A folder for what workers spill, which nobody else can read or take the place of.
-
-    Dask's own is shared by all users. It clears away what killed workers left, so the place is the same every time.
-    """
-    base = dask.config.get("temporary-directory", None) or tempfile.gettempdir()
-    if not hasattr(os, "getuid"):  # Windows, where the folder for temporary files is the user's own
-        return str(base)
-    folder = Path(base) / f"manifold-observer-{os.getuid()}"
-    with suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    found = folder.lstat()
-    own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
-    if own and stat.S_IMODE(found.st_mode) == 0o700:
-        return str(folder)
-    return tempfile.mkdtemp(prefix="manifold-observer-", dir=base)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -57,6 +58,7 @@ def quiet(made: Any) -> dict[str, Any]:
         own["dashboard_address"] = "127.0.0.1:0"
     if issubclass(made, LocalCluster):
         own |= {"host": "127.0.0.1", "security": Security.temporary(), "threads_per_worker": 1}
+        own["silence_logs"] = logging.CRITICAL  # the command reports a failed task once
     return own
 
 
@@ -92,8 +94,14 @@ def _started(made: Any, path: str, options: dict[str, Any]) -> Any:
     except TypeError as error:
         raise ValueError(f"cluster: options must suit {path}; got {error}. Correct [cluster.options].") from None
     except Exception as error:
-        text = " ".join(str(error).split()) or type(error).__name__
-        raise LostClusterError(f"cluster: {path} must start; got {text}. Check [cluster.options].") from None
+        raise LostClusterError(f"cluster: {path} must start; got {_reason(error)}. Check [cluster.options].") from None
+
+
+def _reason(error: BaseException) -> str:
+    """What went wrong first: what Dask raises in the end says only that something did."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
 
 
 def _scaled(cluster: Any, config: ClusterConfig) -> int:

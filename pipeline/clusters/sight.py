@@ -68,9 +68,8 @@ def sighted(inputs: Sequence[str | os.PathLike[str]], folder: str | os.PathLike[
         yield
         return
     job = uuid4().hex
-    files = {
-        path: census.looks(path) for path in map(os.path.abspath, [*inputs, *([] if folder is None else [folder])])
-    }
+    places = [*inputs, *([] if folder is None else [folder])]
+    files = {path: census.looks(path) for path in map(os.path.abspath, places)}
     client.log_event(f"{topic}-files", {"job": job, "files": files})  # first: who joins from now on looks by itself
     try:
         check_files(inputs, folder)

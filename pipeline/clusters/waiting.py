@@ -6,6 +6,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from dask.utils import format_time
+
+from . import paused
 from .lost import LostClusterError, no_workers
 from .place import Place
 
@@ -44,11 +47,21 @@ def await_workers(client: Any, place: Place, tell: Callable[[str], None]) -> int
         if settled and first.done():
             first.result()
             return known
-        _check(place, here > 0 or now < begun + place.patience)
+        late = now > begun + place.patience
+        if late and here:
+            _check_memory(client, place)
+        _check(place, here > 0 or not late)
         if told != here and now > begun + _SILENT_SECONDS:
             tell(f"waiting for workers: {here} of {place.wanted}")
             told = here
         time.sleep(_LOOK_SECONDS)
+
+
+def _check_memory(client: Any, place: Place) -> None:
+    """Refuse to wait for workers that are all full."""
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    if paused.all_stand_still(workers):
+        raise LostClusterError(paused.sentence(workers, format_time(place.patience)))
 
 
 def _check(place: Place, in_time: bool) -> None:

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from dask.utils import format_time
 from distributed import Client, WorkerPlugin
 from distributed.comm import CommClosedError
 
 from ..graph.warn import warn
-from . import census
+from . import census, paused
 from .lost import LostClusterError, no_workers
 from .place import Place
 from .waiting import await_workers
@@ -103,19 +104,31 @@ def check_workers(client: GuardedClient, place: Place, tell: Callable[[str], Non
 
 
 async def _watch(client: GuardedClient, place: Place) -> None:
-    """Note when no worker, or no scheduler, has been there for too long, and free who waits for them."""
+    """Note when no worker that works, or no scheduler, has been there for too long, and free who waits for them."""
     missing, there = 0.0, None  # type: float, Any
     while missing < place.patience and place.failing() is None:
         await asyncio.sleep(_WATCH_SECONDS)
         before = asyncio.get_running_loop().time()
         there = None
         with suppress(OSError, TimeoutError):
-            there = await asyncio.wait_for(client.scheduler.ncores(workers=None), _ANSWER_SECONDS)
+            there = await asyncio.wait_for(_workers_of(client), _ANSWER_SECONDS)
         taken = asyncio.get_running_loop().time() - before + _WATCH_SECONDS
-        missing = 0.0 if there else missing + taken
-    gone = f"cluster: the scheduler at {place.name} is gone"
-    client.trouble = place.failing() or (str(no_workers(place)) if there == {} else gone)
+        missing = 0.0 if there and not paused.all_stand_still(there) else missing + taken
+    client.trouble = place.failing() or _missing(place, there)
     await client.close()
+
+
+async def _workers_of(client: GuardedClient) -> dict[str, Any]:
+    """What the scheduler says of its workers."""
+    found: dict[str, Any] = (await client.scheduler.identity(n_workers=-1))["workers"]
+    return found
+
+
+def _missing(place: Place, there: dict[str, Any] | None) -> str:
+    """Who has been missing for too long."""
+    if there is None:
+        return f"cluster: the scheduler at {place.name} is gone"
+    return paused.sentence(there, format_time(place.patience)) if there else str(no_workers(place))
 
 
 def _unfit(client: GuardedClient, told: Mapping[str, str]) -> None:

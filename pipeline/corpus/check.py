@@ -13,6 +13,7 @@ from dask.system import cpu_count
 
 from ..engine.memory import EXACT_FRAMES
 from ..jobs.run import check_inputs, count_frames, plan_run
+from ..stores.address import Place
 from .config import CorpusConfig
 from .due import DUE, Due, standing
 from .ledger import read_ledger
@@ -22,6 +23,7 @@ from .process import failure
 # Beside the embedding a short recording takes this long, most of it for writing.
 _LEAST_SECONDS = 1.0
 # Numbers of 8 bytes a frame beside its features: coordinates, states and their bands, labels; and those of any result.
+_NO_END = 2**63 - 1
 _PER_FRAME, _PER_RESULT = 120, 2**18
 
 
@@ -86,7 +88,8 @@ class CorpusCheck:
             lines.append(f"{self.n_frames} frames to compute: about {hours} (by {self.by})")
             need, free = self.n_bytes / 2**20, self.free_bytes / 2**20
             short = ". Free some space first" if need > free else ""
-            lines.append(f"results need about {need:.1f} MiB; {free:.1f} MiB are free{short}")
+            room = f"; {free:.1f} MiB are free" if self.free_bytes < _NO_END else ""
+            lines.append(f"results need about {need:.1f} MiB{room}{short}")
         return "\n".join(lines)
 
 
@@ -127,7 +130,7 @@ def check_corpus(config: CorpusConfig, *, n_workers: int | None = None) -> Corpu
         n_frames=sum(lengths.values()),
         seconds=sum(seconds for seconds, _ in costs) / max(1, min(at_once, len(costs))),
         n_bytes=sum(n_bytes for _, n_bytes in costs),
-        free_bytes=shutil.disk_usage(_existing(config.root)).free,
+        free_bytes=_free(config.root),
         by=known[0].why if known else "nothing",
         gone=tuple(gone([one.item for one in stands], ledger)),
         unmatched=tuple(unmatched(config)),
@@ -174,6 +177,11 @@ def _cost(n_frames: int, known: Sequence[_Known]) -> tuple[float, float]:
     # Pairs of frames count where all of them are compared; below, much is the same for any length.
     grown = ratio**2 if ratio > 1 and n_frames <= EXACT_FRAMES else ratio
     return max(near.seconds * grown, min(near.seconds, _LEAST_SECONDS)), near.n_bytes * ratio
+
+
+def _free(root: Place) -> int:
+    """Bytes that are free for results; a bucket takes what it is given."""
+    return shutil.disk_usage(_existing(root)).free if isinstance(root, Path) else _NO_END
 
 
 def _existing(folder: Path) -> Path:

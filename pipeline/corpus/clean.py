@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
+from ..stores.address import Place
+from ..stores.objects import bytes_of, exists
 from .config import CorpusConfig
 from .lease import holding_corpus
 from .ledger import Record, forget, read_ledger, root_digest, write_record
@@ -19,7 +20,7 @@ from .table import write_table
 class Leftover(NamedTuple):
     """Something that may go: its path, why, its size, and after an attempt why it stays."""
 
-    path: Path
+    path: Place
     why: str
     n_bytes: int
     stays: str = ""
@@ -60,7 +61,7 @@ def clean_corpus(config: CorpusConfig, *, dry_run: bool = False) -> list[Leftove
         records = read_ledger(config)
         found = [_removed(config, records, one) for one in _leftovers(config, records, dry_run=False)]
         for name in gone(items_of(config), records):
-            if not place_of(config, name).exists():
+            if not exists(place_of(config, name)):
                 forget(config, name)
         write_table(config, read_ledger(config))
     return found
@@ -70,13 +71,14 @@ def _leftovers(config: CorpusConfig, records: Mapping[str, Record], *, dry_run: 
     """All that may go. Work folders of dead runs go as they are found, unless this is only a look."""
     from ..jobs.workfolder import remove_dead, work_folders  # noqa: PLC0415 - dataclasses and more
 
-    for path in work_folders(config.root):
-        size = _size(path)
+    # Beside a result in a bucket the next run to its place clears them: nothing else tells that a run is dead.
+    for path in work_folders(config.root) if isinstance(config.root, Path) else ():
+        size = sum(bytes_of(path))
         if remove_dead(path, dry_run=dry_run):
             yield Leftover(path, "left by a run that was killed", size)
     for name, why in _results(config, records).items():
-        if (place := place_of(config, name)).is_dir():
-            yield Leftover(place, why, _size(place))
+        if exists(place := place_of(config, name)):
+            yield Leftover(place, why, sum(bytes_of(place)))
 
 
 def _results(config: CorpusConfig, records: Mapping[str, Record]) -> dict[str, str]:
@@ -107,7 +109,7 @@ def _is_old(config: CorpusConfig, record: Record) -> bool:
 def _removed(config: CorpusConfig, records: Mapping[str, Record], one: Leftover) -> Leftover:
     """Remove a result, and say so in the ledger: it is not computed again for its own sake."""
     record = records.get(one.path.name.removesuffix(".zarr"))
-    if not one.path.is_dir() or record is None:  # a work folder, which is gone already
+    if not exists(one.path) or record is None:  # a work folder, which is gone already
         return one
     if record.adopted or root_digest(one.path) != record.result:
         return one._replace(stays="it is not the result that this corpus wrote")
@@ -122,9 +124,3 @@ def _removed(config: CorpusConfig, records: Mapping[str, Record], one: Leftover)
         return one._replace(stays=str(error))
     write_record(config, replace(expired, result="", n_bytes=0))
     return one
-
-
-def _size(folder: Path) -> int:
-    """Bytes of all files in a folder."""
-    walked = ((path, name) for path, _, names in os.walk(folder) for name in names)
-    return sum(os.lstat(os.path.join(path, name)).st_size for path, name in walked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from ..frames.label_place import names_file, only
 from ..frames.settings import check_settings, setting
 from ..jobs.config import RunConfig
+from ..stores.address import Place, place
 from .map_config import MapConfig
 
 __all__ = ["CorpusConfig"]
@@ -62,30 +64,46 @@ class CorpusConfig:
         if isinstance(self.inputs, str) or not self.inputs:
             raise ValueError(f"corpus: inputs must be a list of patterns; got {self.inputs!r}. Give ['in/*.npy'].")
         object.__setattr__(self, "folder", str(Path(self.folder).absolute()))
-        object.__setattr__(self, "inputs", tuple(str(Path(self.folder, pattern)) for pattern in self.inputs))
-        object.__setattr__(self, "output", str(Path(self.folder, self.output)))
+        object.__setattr__(self, "inputs", tuple(_from_folder(self.folder, pattern) for pattern in self.inputs))
+        object.__setattr__(self, "output", _from_folder(self.folder, self.output))
         object.__setattr__(self, "run", _with_labels_at(self.run, self.folder))
 
     @property
-    def root(self) -> Path:
-        """Folder of the results."""
-        return Path(self.output)
+    def root(self) -> Place:
+        """Folder of the results, or their address."""
+        return place(self.output)
 
     @property
     def state(self) -> Path:
-        """Folder of the ledger and the lock."""
-        return self.root / ".corpus"
+        """Folder of the ledger and the lock; of results in a bucket it lies where relative paths start."""
+        root = self.root
+        if isinstance(root, Path):
+            return root / ".corpus"
+        return Path(self.folder, f".corpus-{root.name}-{hashlib.sha256(str(root).encode()).hexdigest()[:8]}")
 
     @property
-    def manifest(self) -> Path:
+    def manifest(self) -> Place:
         """The table of all recordings, for xarray and pandas."""
         return self.root / "corpus.zarr"
+
+
+def _from_folder(folder: str, given: str) -> str:
+    """A place as its text: a path from a folder on, or an address, which must not hold what only few may know."""
+    found = place(given)
+    if isinstance(found, Path):
+        return str(Path(folder, found))
+    if found.userinfo or found.query:
+        raise ValueError(
+            f"corpus: addresses must have no password and no signature, since they are written down; got them for "
+            f"{found}. Copy the recording into a bucket, or to a disk."
+        )
+    return str(found)
 
 
 def _with_labels_at(run: RunConfig, folder: str) -> RunConfig:
     """A relative file of labels starts where everything else of a corpus does."""
     labels = only(run.opening.labels)
-    there = None if labels is None else Path(folder, labels)
+    there = None if labels is None else _from_folder(folder, labels)
     if labels is None or there is None or not (names_file(labels) or names_file(str(there))):
         return run
     return replace(run, opening=replace(run.opening, labels=str(there)))

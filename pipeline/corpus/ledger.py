@@ -17,6 +17,9 @@ from typing import Any
 
 from manifold_observer.tasks import atomic
 
+from ..stores.address import Place
+from ..stores.objects import read
+from ..stores.refusals import StoreError
 from .config import CorpusConfig
 
 _FOLDER = "recordings"
@@ -106,12 +109,33 @@ def forget(config: CorpusConfig, name: str) -> None:
     _place(config, name).unlink(missing_ok=True)
 
 
-def root_digest(place: Path) -> str:
-    """Digest of the root of a result, which lists all its files; empty where there is none."""
+def shown(name: str) -> str:
+    r"""A name as every store, message and terminal takes it: names of files may be no text at all.
+
+    Examples
+    --------
+    >>> shown("night\udcff")
+    'night\\xff'
+    """
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def root_digest(place: Place) -> str:
+    """Digest of the root of a result, which lists all its files; empty where there is none.
+
+    Raises
+    ------
+    StoreError
+        A store does not say whether there is one.
+    """
+    root = place / "zarr.json"
     try:
-        return hashlib.sha256((place / "zarr.json").read_bytes()).hexdigest()
+        content = root.read_bytes() if isinstance(root, Path) else read(root)
+    except StoreError:
+        raise
     except OSError:
         return ""
+    return hashlib.sha256(content).hexdigest()
 
 
 def _place(config: CorpusConfig, name: str) -> Path:

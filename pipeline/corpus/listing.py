@@ -11,6 +11,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ..stores.address import Address, Place, is_address, place
+from ..stores.listing import list_places
+from ..stores.objects import exists
 from .config import CorpusConfig
 
 
@@ -39,7 +42,7 @@ def items_of(config: CorpusConfig) -> list[Item]:
     """
     items: dict[str, Item] = {}
     for path in sorted(_found(config.inputs, config.root)):
-        item = Item(_name(Path(path), config.names), path)
+        item = Item(_name(place(path), config.names), path)
         other = items.setdefault(item.name, item)
         if other.path != path:
             raise ValueError(
@@ -50,7 +53,7 @@ def items_of(config: CorpusConfig) -> list[Item]:
     return sorted(items.values())
 
 
-def place_of(config: CorpusConfig, name: str) -> Path:
+def place_of(config: CorpusConfig, name: str) -> Place:
     """Where the result of a recording goes."""
     return config.root / f"{name}.zarr"
 
@@ -60,25 +63,39 @@ def unmatched(config: CorpusConfig) -> list[str]:
     return [pattern for pattern in config.inputs if not _found([pattern], config.root)]
 
 
-def _found(patterns: Iterable[str], root: Path) -> set[str]:
-    """Absolute paths that patterns match, but for what the corpus itself has written."""
+def _found(patterns: Iterable[str], root: Place) -> set[str]:
+    """Absolute paths and addresses that patterns match, but for what the corpus itself has written."""
     found: set[str] = set()
     for pattern in patterns:
-        # A name that exists is meant as it stands, whatever brackets it has.
-        matched = [pattern] if os.path.lexists(pattern) else glob.glob(pattern, recursive=True)
-        found.update(os.path.abspath(path) for path in matched)
-    return {path for path in found if not _written_here(path, os.path.abspath(root))}
+        found.update(_matched(pattern))
+    here = os.path.abspath(root) if isinstance(root, Path) else str(root)
+    return {path for path in found if not _written_here(path, here)}
+
+
+def _matched(pattern: str) -> list[str]:
+    """What there is of a pattern now."""
+    where = place(pattern)
+    if isinstance(where, Address):
+        return [str(one) for one in list_places(where) if one != where or exists(where)]
+    # A name that exists is meant as it stands, whatever brackets it has.
+    matched = [pattern] if os.path.lexists(pattern) else glob.glob(pattern, recursive=True)
+    return [os.path.abspath(path) for path in matched]
 
 
 def _written_here(path: str, root: str) -> bool:
     """Whether a path is in the state of a corpus, or in a Zarr folder that lies directly in its output."""
-    if os.path.commonpath([path, root]) != root:
+    if is_address(path) or is_address(root):
+        if not path.startswith(f"{root.rstrip('/')}/"):
+            return False
+        first, *rest = path.removeprefix(f"{root.rstrip('/')}/").split("/")
+    elif os.path.commonpath([path, root]) != root:
         return False
-    first, *rest = os.path.relpath(path, root).split(os.sep)
+    else:
+        first, *rest = os.path.relpath(path, root).split(os.sep)
     return first == ".corpus" or first.endswith(".manifold-observer") or (first.endswith(".zarr") and bool(rest))
 
 
-def _name(path: Path, names: str) -> str:
+def _name(path: Place, names: str) -> str:
     """Name of the result of a recording."""
     if names == "name":
         return path.name

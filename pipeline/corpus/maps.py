@@ -110,7 +110,7 @@ def fit_for(config: CorpusConfig, items: Iterable[Item]) -> Path:
     numbers = [int(place.stem) for place in _places(config)]
     out = folder / f"{max(numbers, default=0) + 1:06d}.zarr"
     earlier = None if current is None else read_map(current.path)
-    fit_map([Path(item.path) for item in items], out, config.run, config.shared, earlier=earlier)
+    fit_map([item.path for item in items], out, config.run, config.shared, earlier=earlier)
     return out
 
 

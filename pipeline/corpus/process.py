@@ -6,7 +6,6 @@ can take its place, such as one that continues one map over the recording.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from functools import lru_cache
@@ -23,6 +22,8 @@ from ..jobs.existing import made_already
 from ..jobs.fingerprint import digest, files_of, stamp
 from ..jobs.progress import Stages
 from ..jobs.run import count_frames, open_all, open_result, run
+from ..stores.address import Place, place
+from ..stores.objects import bytes_of, exists
 from .departing import moments_of
 from .drift import FEATURE, told_by
 from .ledger import root_digest
@@ -113,37 +114,40 @@ def _attempt(job: Job, *, alone: bool) -> Outcome:
 
 
 def _computed(job: Job) -> Outcome:
-    """Run, and say what the result is like; one of the same that is there already is taken as it is."""
-    out, adopted = Path(job.out), os.path.lexists(job.out) and not job.owned
+    """Run, or read it by the map, and say what the result is like; one of the same that is there already counts."""
+    out = place(job.out)
+    adopted = exists(out) and not job.owned
     if adopted:
         _check_same(job)
         facts = facts_of(open_result(out))
     elif job.shared:
         shared = _read_map(job.shared)
-        facts = map_facts(apply_map(shared, Path(job.path), out, overwrite=job.owned, stages=Stages()), out)
+        facts = map_facts(apply_map(shared, place(job.path), out, overwrite=job.owned, stages=Stages()), out)
     else:
-        facts = facts_of(run([Path(job.path)], out, job.run, overwrite=job.owned, stages=Stages()))
-    n_bytes = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+        facts = facts_of(run([place(job.path)], out, job.run, overwrite=job.owned, stages=Stages()))
+    n_bytes = sum(bytes_of(out))
     return Outcome("done", result=root_digest(out), adopted=adopted, n_bytes=n_bytes, facts=facts)
 
 
-@lru_cache(maxsize=1)
-def _read_map(place: str) -> SharedMap:
-    """The map, which all recordings of a process share; no other is ever written to its place."""
-    return read_map(Path(place))
-
-
 def _check_same(job: Job) -> None:
-    """Refuse what is at the place of a result and is not what a run would make; results of maps are never adopted."""
-    try:
-        if job.shared:
-            raise ValueError("; got a result that it does not know. ")
-        made_already([Path(job.path)], Path(job.out), job.run)
-    except ValueError as error:
-        raise ValueError(
-            f"corpus: {job.out} must be absent or a result that this corpus has written; got something else "
-            f"({str(error).partition('; got ')[2].partition('. ')[0]}). Move it away."
-        ) from None
+    """Refuse what is at the place of a result and is not what a run would make."""
+    what = "a result that was not read by the map of this corpus"
+    if not job.shared:
+        try:
+            made_already([place(job.path)], place(job.out), job.run)
+            return
+        except ValueError as error:
+            what = str(error).partition("; got ")[2].partition(". ")[0] or str(error)
+    raise ValueError(
+        f"corpus: {job.out} must be absent or a result that this corpus has written; got something else ({what}). "
+        "Move it away."
+    )
+
+
+@lru_cache(maxsize=1)
+def _read_map(where: str) -> SharedMap:
+    """The map, which all recordings of a process share; no other is ever written to its place."""
+    return read_map(Path(where))
 
 
 def facts_of(tree: xr.DataTree) -> dict[str, Any]:
@@ -155,13 +159,13 @@ def facts_of(tree: xr.DataTree) -> dict[str, Any]:
         "n_modes": int(embedding.sizes["mode"]),
         "eigenvalues": [float(value) for value in embedding["eigenvalue"].values],
         "residual": float(embedding["residual"].max()),
-        "foretold": float(embedding.attrs.get("foretold", float("nan"))),
-        "by_chance": float(embedding.attrs.get("foretold_by_chance", float("nan"))),
+        "foretold": embedding.attrs.get("foretold"),
+        "by_chance": embedding.attrs.get("foretold_by_chance"),
         **moments_of(tree["frames"]["frames"]),
     }
 
 
-def map_facts(tree: xr.DataTree, out: Path) -> dict[str, Any]:
+def map_facts(tree: xr.DataTree, out: Place) -> dict[str, Any]:
     """What a manifest says of a result that was read by a map, and what drift is told by."""
     told = told_by(out)
     few = len(told.quantities) <= _MOST_QUANTITIES
@@ -184,7 +188,7 @@ def map_facts(tree: xr.DataTree, out: Path) -> dict[str, Any]:
 
 def _is_large(job: Job) -> bool:
     """Whether a recording is worth all workers, from its header."""
-    (recording,) = open_all([Path(job.path)], job.run)
+    (recording,) = open_all([job.path], job.run)
     if recording.nbytes > _LARGE_BYTES or job.shared:
         return recording.nbytes > _LARGE_BYTES
-    return tile_bytes(count_frames([Path(job.path)], job.run), 4) > LOCAL_BYTES
+    return tile_bytes(count_frames([job.path], job.run), 4) > LOCAL_BYTES

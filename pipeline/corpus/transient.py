@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from ..clusters.lost import LostClusterError
 from ..jobs.store import NoSpaceError
 from ..jobs.workfolder import BusyError
+from ..stores.refusals import UnavailableError
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 _PASSING = _FULL | {
@@ -30,7 +31,7 @@ def is_passing(error: BaseException) -> bool:
     (True, False)
     """
     return any(
-        isinstance(one, LostClusterError | BusyError | NoSpaceError | MemoryError)
+        isinstance(one, LostClusterError | BusyError | NoSpaceError | MemoryError | UnavailableError)
         or (isinstance(one, OSError) and one.errno in _PASSING)
         for one in _chain(error)
     )

@@ -36,10 +36,19 @@ VARIABLES: dict[str, Variable] = {
     "reading_deviation": Variable(("reading",), "f", "1", "standard deviation of what a state is read from"),
     "bank_mean": Variable(("bank",), "f", "1", "mean of every observer of the bank"),
     "bank_deviation": Variable(("bank",), "f", "1", "standard deviation of every observer of the bank"),
-    "bank_weights": Variable(("bank", "reading"), "f", "1", "mixture of the bank that predicts the next frame"),
+    "bank_weights": Variable(("bank", "reading"), "f", "1", "mixture of the bank that foretells the frames to come"),
     "bank_back_mean": Variable(("bank",), "f", "1", "mean of every observer that runs backwards"),
     "bank_back_deviation": Variable(("bank",), "f", "1", "standard deviation of every observer that runs backwards"),
-    "bank_back_weights": Variable(("bank", "reading"), "f", "1", "mixture that predicts the frame before"),
+    "bank_back_weights": Variable(("bank", "reading"), "f", "1", "mixture that foretells the frames before"),
+    "bank_transition": Variable(
+        ("bank", "bank_1"), "f", "1", "what a frame leaves of the filter of learnt transitions"
+    ),
+    "bank_drive": Variable(("bank", "reading"), "f", "1", "what the filter of learnt transitions takes of a frame"),
+    "bank_start": Variable(("bank", "reading"), "f", "1", "what it takes of the first frame of a segment"),
+    "bank_back_transition": Variable(("bank", "bank_1"), "f", "1", "the same of the filter that runs backwards"),
+    "bank_back_drive": Variable(("bank", "reading"), "f", "1", "what the filter backwards takes of a frame"),
+    "bank_back_start": Variable(("bank", "reading"), "f", "1", "what it takes of the last frame of a segment"),
+    "transitions": Variable(("reading", "reading_1"), "f", "1", "learnt dynamics of the coordinates over a frame"),
     "bank_age": Variable(("age",), "i", "1", "frames since the start of a segment"),
     "state_error": Variable(("age", "reading"), "f", "1", "error variance of a state by frames since the start"),
     "mean_error": Variable(

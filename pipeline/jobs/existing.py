@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..stores.address import Address, Place
+from ..stores.address import Address, Place, full_name
+from ..stores.objects import exists
 from .config import RunConfig
-from .fingerprint import files_of, stamp
+from .fingerprint import files_of, stamp, stamps_of
 from .manifest import check_whole
 
 
@@ -36,16 +36,10 @@ def made_already(recordings: Sequence[Place], out: Place, config: RunConfig) -> 
     ValueError
         Another result is there, or a damaged one, or something else.
     """
-    paths = [one for one in recordings if isinstance(one, Path)]
-    if isinstance(out, Address) or len(paths) < len(recordings):
-        raise ValueError(
-            f"run: --skip-existing must be left out where recordings or results lie in object stores; got {out}. A "
-            "result that is there already is refused without it, too."
-        )
-    if not os.path.lexists(out):
+    if not exists(out):
         return False
     attrs = check_whole("run", out)
-    other = _difference(attrs, paths, out, config)
+    other = _difference(attrs, recordings, out, config)
     if other is not None:
         raise ValueError(
             f"run: {out} must be a result of the same recordings and settings to be skipped; got {other}. Choose "
@@ -54,9 +48,9 @@ def made_already(recordings: Sequence[Place], out: Place, config: RunConfig) -> 
     return True
 
 
-def _difference(attrs: dict[str, Any], recordings: Sequence[Path], out: Path, config: RunConfig) -> str | None:
+def _difference(attrs: dict[str, Any], recordings: Sequence[Place], out: Place, config: RunConfig) -> str | None:
     """What tells a result from the one that a run would make."""
-    if attrs.get("source_paths") != [str(path.resolve()) for path in recordings]:
+    if attrs.get("source_paths") != [full_name(path) for path in recordings]:
         return f"one of {', '.join(attrs.get('sources', [])) or 'something else'}"
     try:
         there = RunConfig.from_json(attrs["settings"]).flat()
@@ -66,6 +60,9 @@ def _difference(attrs: dict[str, Any], recordings: Sequence[Path], out: Path, co
     changed = [name for name in {**there, **here} if there.get(name) != here.get(name)]
     if changed:
         return f"one with other {', '.join(changed)}"
+    if isinstance(out, Address) or not all(isinstance(path, Path) for path in recordings):
+        same = attrs.get("source_stamps") == stamps_of(recordings, config)
+        return None if same else "one of recordings that have changed since, or of an earlier version"
     written = (out / "zarr.json").stat().st_mtime_ns
     stamps = [one for path in recordings for one in stamp(files_of(str(path), config))]
     newer = [path for path, _, modified, _ in stamps if modified > written]

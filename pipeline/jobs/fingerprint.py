@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..frames.label_place import file_for, names_file
+from ..stores.address import Address, Place, is_address, place
+from ..stores.copies import beside
+from ..stores.objects import found_in, look
 from .config import RunConfig
 
 _BLOCK = 2**22
@@ -28,11 +31,13 @@ def files_of(path: str, run: RunConfig) -> list[str]:
     >>> files_of("/data/night1.npy", RunConfig())
     ['/data/night1.npy']
     """
-    found = [path]
-    recording = Path(path)
-    if recording.suffix.lower() in _HEADERS and recording.parent.is_dir():
-        beside = (entry.path for entry in os.scandir(recording.parent) if Path(entry.name).stem == recording.stem)
-        found += sorted(set(beside) - {path})
+    found, recording = [path], place(path)
+    if isinstance(recording, Address):
+        if recording.suffix.lower() in _HEADERS and not recording.is_web:
+            found += [str(one) for one in beside(recording) if one != recording]
+    elif recording.suffix.lower() in _HEADERS and recording.parent.is_dir():
+        beside_it = (entry.path for entry in os.scandir(recording.parent) if Path(entry.name).stem == recording.stem)
+        found += sorted(set(beside_it) - {path})
     if names_file(run.opening.labels):
         found.append(file_for(run.opening.labels, path))
     return found
@@ -46,11 +51,23 @@ def stamp(files: list[str]) -> list[list[Any]]:
     >>> stamp(["/nowhere"])
     [['/nowhere', -1, 0, 0]]
     """
-    return [_stamp(path) for top in files for path in _below(top)]
+    return [one for top in files for one in _stamps(top)]
+
+
+def stamps_of(recordings: Sequence[Place], run: RunConfig) -> str:
+    """Digest of the stamps of recordings, for a result to carry that no clock dates beside them.
+
+    Examples
+    --------
+    >>> len(stamps_of([Path("/nowhere")], RunConfig()))
+    40
+    """
+    stamps = [stamp(files_of(str(path), run)) for path in recordings]
+    return hashlib.blake2b(repr(stamps).encode(), digest_size=20).hexdigest()
 
 
 def digest(files: list[str]) -> str:
-    """Digest of the content of files, and of the names in those that are folders.
+    """Digest of the content of files, and of the names in those that are folders; of objects, of their tags.
 
     Raises
     ------
@@ -59,6 +76,9 @@ def digest(files: list[str]) -> str:
     """
     made = hashlib.blake2b(digest_size=20)
     for top in files:
+        if is_address(top):
+            made.update(repr([one[1:] for one in _stamps(top)]).encode())
+            continue
         for path in _below(top):
             made.update(os.fsencode(os.path.relpath(path, top)) + b"\0")
             if os.path.isfile(path):
@@ -80,6 +100,18 @@ def _below(top: str) -> Iterator[str]:
         for folder, folders, names in os.walk(top):
             folders.sort()
             yield from (os.path.join(folder, name) for name in sorted(names))
+
+
+def _stamps(top: str) -> list[list[Any]]:
+    """Names, sizes and what changes with them: times of files, tags of objects."""
+    where = place(top)
+    if isinstance(where, Path):
+        return [_stamp(path) for path in _below(top)]
+    one = look(where)
+    there = (
+        [(where, one)] if one is not None else [] if where.is_web else [(where / o.name, o) for o in found_in(where)]
+    )
+    return [[str(address), found.size, found.tag, 0] for address, found in there] or [[top, -1, 0, 0]]
 
 
 def _stamp(path: str) -> list[Any]:

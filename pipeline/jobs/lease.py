@@ -27,6 +27,7 @@ from ..graph.warn import warn
 from ..stores.address import Address
 from ..stores.objects import TakenError, read_tagged, remove, write_new, write_over
 from ..stores.refusals import MissingError, StoreError
+from .workfolder import BusyError
 
 _BEAT = 10.0
 # Beats that must have been missed before a run counts as dead.
@@ -116,7 +117,7 @@ def leased(address: Address, busy: str) -> Iterator[Lease]:
 
     Raises
     ------
-    ValueError
+    BusyError
         Another run holds it.
     StoreError
         It could not be put.
@@ -140,18 +141,18 @@ def _taken(address: Address, busy: str) -> Lease:
             continue
         _check_conditions(address, content)
         return Lease(address, content, tag)
-    raise ValueError(busy)
+    raise BusyError(busy)
 
 
 def _taken_over(address: Address, content: dict[str, Any], busy: str) -> str:
     """The tag of a lease taken from a holder that is dead; one that lives is left alone."""
     found, tag = read_tagged(address)
     if not _is_free(found) and (_lives_here(found) or not _stays(address, tag)):
-        raise ValueError(busy)
+        raise BusyError(busy)
     try:
         return write_over(address, _text(content), tag)
     except TakenError:
-        raise ValueError(busy) from None
+        raise BusyError(busy) from None
 
 
 def _stays(address: Address, tag: str) -> bool:

@@ -31,6 +31,7 @@ from ..observers.smooth import smooth
 from ..stores.address import Address, Place, full_name, place
 from .config import RunConfig
 from .filling import write_frames
+from .fingerprint import stamps_of
 from .manifest import check_whole, groups_of
 from .placement import check_place, placed
 from .progress import Stages
@@ -102,7 +103,8 @@ def run(
             opened = open_all(paths, config)
             frames = features_of(opened, config)
             frames.attrs["sources"] = [str(path) for path in paths]
-            start(folder, {**_origin(paths, opened, frames, config), **_plain(config.flat())})
+            origin = _origin(paths, opened, frames, config) | _stamped(paths, target, config)
+            start(folder, {**origin, **_plain(config.flat())})
         analyse(folder, frames, config, stages, checkpoint=passes)
     return open_result(target)
 
@@ -236,7 +238,7 @@ def analyse(
         if config.calibrated:
             embedding = calibrate(embedding, progress=stages.report)
         if config.observer.resolved(coordinates=reads_coordinates(embedding)).reading == "coordinates":
-            embedding = learn_certainty(learn_bank(embedding), new=True)
+            embedding = learn_certainty(learn_bank(embedding, config.observer.dynamics), new=True)
         # The frames stand beside the embedding already: it says where, and does not hold them twice.
         light = embedding.drop_vars(["reference", "reference_covariance"], errors="ignore")
         embedding = write_group(folder, "embedding", light.assign_attrs(reference="../frames"))
@@ -277,6 +279,12 @@ def open_result(out: Given) -> xr.DataTree:
         There is nothing at ``out``.
     ValueError
         The result is not complete, or damaged.
+
+    Examples
+    --------
+    >>> open_result("nowhere.zarr")
+    Traceback (most recent call last):
+    FileNotFoundError: open_result: nowhere.zarr does not exist. Check the path.
     """
     where = place(out)
     attrs = check_whole("open_result", where)
@@ -371,6 +379,13 @@ def _origin(
         "end_time": shift + float(clock(last).at(np.array([last.sizes["time"] - 1]))[0]),
         "settings": config.to_json(),
     }
+
+
+def _stamped(recordings: Sequence[Place], out: Place, config: RunConfig) -> dict[str, Any]:
+    """Which versions of the recordings a result is made from, where times of files do not tell."""
+    if isinstance(out, Path) and all(isinstance(path, Path) for path in recordings):
+        return {}
+    return {"source_stamps": stamps_of(recordings, config)}
 
 
 def notes_of(opened: Sequence[xr.DataArray]) -> list[str]:

@@ -20,6 +20,7 @@ from typing import Any
 from ..stores.address import Address, Place, lies_in
 from ..stores.objects import Found, TakenError, copy_all, found_in, look, read, remove, sizes, write, write_new
 from ..stores.refusals import MissingError, StoreError
+from ..stores.zarrs import written_alone
 from .lease import Lease, leased
 from .manifest import ROOT, first_foreign, names_of, seal
 from .mirror import fetched, mirrored, scratch
@@ -60,10 +61,10 @@ def writing_there(out: Address, inputs: Sequence[Place], *, overwrite: bool) -> 
         work = _begin(out, passes)
         try:
             check_there(out, inputs, overwrite)  # again: another run may have finished since
-            with mirrored(passes, work / "passes"):
-                result = work / "result"
+            result = work / "result"
+            with mirrored(passes, work / "passes"), written_alone(result):
                 yield Staging(result.scheme, result.host, result.key, passes=passes)
-            seal(work / "result")
+            seal(result)
         except BaseException:
             with suppress(StoreError):
                 _clear(work, passes=False)
@@ -79,6 +80,16 @@ def alone_there(folder: Address) -> Iterator[None]:
         yield
 
 
+def remove_there(out: Address) -> None:
+    """Remove a result of this project, its root first; a place that holds anything else stays as it is."""
+    with leased(_beside(out) / _LEASE, f"store: a run is writing {out}, which is not removed."):
+        if (foreign := first_foreign(out)) is not None:
+            raise ValueError(f"store: {out} {foreign} and is not removed.")
+        known = names_of(_json(out / ROOT))
+        remove([out / ROOT])
+        remove([out / name for name in known])
+
+
 def check_there(out: Address, inputs: Sequence[Place], overwrite: bool) -> None:
     """Refuse a place where something could be lost."""
     check_writable(out)
@@ -88,7 +99,7 @@ def check_there(out: Address, inputs: Sequence[Place], overwrite: bool) -> None:
     if look(out) is not None:
         raise ValueError(f"store: {out} is an object, which is not replaced. Choose another name.")
     there = next(found_in(out), None)
-    if there is None or (look(out / ROOT) is None and any(_finished(work) for work in _works(out))):
+    if there is None or (look(out / ROOT) is None and any(_is_unplaced(work) for work in _works(out))):
         return  # nothing, or copies of a run that was killed, which the next one puts in order
     if not overwrite:
         raise ValueError(f"store: {out} already exists. Choose another name, or give --overwrite.")
@@ -144,9 +155,14 @@ def _finished(work: Address) -> bool:
     return bool(_json(work / "result" / ROOT).get("attributes", {}).get("complete"))
 
 
+def _is_unplaced(work: Address) -> bool:
+    """Whether a run was killed that had finished its result, or was putting it in its place."""
+    return _finished(work) and look(work / _KEPT) is None
+
+
 def _settle(work: Address, out: Address) -> None:
     """Put in order what a run has left at the output that was killed while its result was put there."""
-    if not _finished(work) or look(work / _KEPT) is not None:
+    if not _is_unplaced(work):
         return
     root, earlier = _bytes(out / ROOT), _bytes(work / _PLACING)
     if root is None and earlier is not None:

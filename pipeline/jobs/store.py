@@ -24,7 +24,7 @@ from ..stores.address import Address, Place
 from ..stores.zarrs import zarr_target
 from .manifest import MARK, attributes, first_foreign, seal
 from .placement import check_links, check_place, check_removable, check_replaceable, placed, rename_new, sync_tree
-from .staging import Staging, alone_there, passes_of, writing_there
+from .staging import Staging, alone_there, passes_of, remove_there, writing_there
 from .workfolder import WorkFolder, holding, is_folder, left_behind, remove, sweep
 
 # Numbers in a chunk of a stored array, about 4 MB: workers read some chunks ahead.
@@ -144,7 +144,7 @@ def _alone_here(folder: Path) -> Iterator[None]:
                 folder.rmdir()
 
 
-def remove_result(out: Path) -> None:
+def remove_result(out: Place) -> None:
     """Remove a result of this project; a place that holds anything else stays as it is.
 
     Parameters
@@ -157,6 +157,9 @@ def remove_result(out: Path) -> None:
     ValueError, OSError
         Something else is there or in it, or a run is writing there.
     """
+    if isinstance(out, Address):
+        remove_there(out)
+        return
     place = placed(out)
     check_links(out)
     check_removable(place, out)
@@ -262,7 +265,8 @@ class _CheckedGroup(BackendEntrypoint):
             opened = ZarrBackendEntrypoint().open_dataset(
                 zarr_target(folder),
                 group=group,
-                consolidated=isinstance(folder, Address) and folder.is_web,  # which cannot list what it has
+                # One document instead of one for each array; while a result is written, there is none yet.
+                consolidated=isinstance(folder, Address) and not isinstance(folder, Staging),
                 decode_times=False,
             )
         opened = from_calendar(opened)

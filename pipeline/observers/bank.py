@@ -1,4 +1,4 @@
-"""The state read from coordinates: a bank of contracting observers, mixed by what predicts the next frame."""
+"""The state read from coordinates: contracting observers, mixed by what foretells the frames to come."""
 
 from __future__ import annotations
 
@@ -12,20 +12,25 @@ from numpy.typing import NDArray
 
 from manifold_observer.tasks.arrays import deviations
 from manifold_observer.tasks.observers import bank as tasks
-from manifold_observer.tasks.observers.bank import Mixture
+from manifold_observer.tasks.observers.bank import Memory, Mixture
+from manifold_observer.tasks.observers.observer import Filter
 
 from ..embedding.read import known_coordinates
 from ..frames.labels import segment_of
 from ..frames.segments import restarts
 from ..frames.variables import annotate
-from ..graph.compute import task
+from ..graph.compute import one_blas_thread, task
+from .dynamics import AT_BOUND, Ahead, choose
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
 BRIDGED = 5
 """Gaps of fewer frames than this do not make a filter start anew: a logger that skips a second forgets nothing."""
-# Frames whose bank is held at a time while a mixture is learnt.
-_CHUNK = 2**16
+# Parts of the filter of learnt transitions, as an embedding holds them.
+_PARTS = {"transition": ("bank", "bank_1"), "drive": ("bank", "reading"), "start": ("bank", "reading")}
+# What else is learnt with a bank, and what is said of it.
+_LEARNT = ("reading_mean", "reading_deviation", "transitions", "state_error", "mean_error", "new_error")
+_TOLD = ("dynamics", "poles", "dynamics_foretold", AT_BOUND)
 
 
 class Readings(NamedTuple):
@@ -35,18 +40,21 @@ class Readings(NamedTuple):
     anew: Booleans
 
 
-def learn_bank(embedding: xr.Dataset) -> xr.Dataset:
-    """Learn from the embedded frames how a bank of observers is mixed into a state; this computes.
+def learn_bank(embedding: xr.Dataset, dynamics: str = "auto") -> xr.Dataset:
+    """Learn from the embedded frames how their coordinates are followed, and mixed into a state; this computes.
 
     Parameters
     ----------
     embedding
         As :func:`embed` made it, with ``principal`` components.
+    dynamics
+        ``"poles"``, ``"transitions"`` or ``"auto"``, as for :func:`observe`.
 
     Returns
     -------
     The embedding with the means and deviations of its coordinates and of the bank, and the weights of the mixture,
-    forwards and (for :func:`smooth`) backwards. One that has them comes back as it is.
+    forwards and (for :func:`smooth`) backwards; with learnt transitions their filters too. One that has them comes
+    back as it is, unless other dynamics are wanted.
 
     Notes
     -----
@@ -61,21 +69,55 @@ def learn_bank(embedding: xr.Dataset) -> xr.Dataset:
     Frozen({'bank': 14, 'reading': 2})
     """
     if "bank_weights" in embedding:
-        return embedding
+        if dynamics in ("auto", embedding.attrs.get("dynamics", "poles")):
+            return embedding
+        embedding = _without_bank(embedding)
     plain = known_coordinates(embedding)
     mean, deviation = plain.mean(axis=0), deviations(plain)
-    values, segment = (plain - mean) / deviation, segment_of(embedding)
-    anew = starts_of(embedding)
-    forwards = _mixture(values, segment, anew)
-    backwards = _mixture(values[::-1], segment[::-1], ends_of(anew))
+    ahead = Ahead((plain - mean) / deviation, segment_of(embedding), starts_of(embedding))
     learnt: dict[str, Any] = {"reading_mean": ("reading", mean), "reading_deviation": ("reading", deviation)}
-    for name, mixture in (("bank", forwards), ("bank_back", backwards)):
+    with one_blas_thread():  # matrices of eight columns: threads would only wait for each other
+        chosen = choose(ahead, dynamics)
+    for name, memory, mixture in zip(("bank", "bank_back"), chosen.memories, chosen.mixtures, strict=True):
         learnt |= {
             f"{name}_mean": ("bank", mixture.mean),
             f"{name}_deviation": ("bank", mixture.deviation),
             f"{name}_weights": (("bank", "reading"), mixture.weights),
         }
-    return annotate(embedding.assign(learnt).assign_attrs(poles=list(tasks.POLES)))
+        if isinstance(memory, Filter):
+            learnt |= {f"{name}_{part}": (dims, getattr(memory, part)) for part, dims in _PARTS.items()}
+    if chosen.transitions is not None:
+        learnt["transitions"] = (("reading", "reading_1"), chosen.transitions)
+    return annotate(embedding.assign(learnt).assign_attrs(chosen.attrs))
+
+
+def _without_bank(embedding: xr.Dataset) -> xr.Dataset:
+    """An embedding that has learnt nothing of the dynamics."""
+    names = [name for name in embedding.data_vars if str(name).startswith("bank_") or name in _LEARNT]
+    kept = embedding.drop_vars(names)
+    kept.attrs = {key: value for key, value in embedding.attrs.items() if key not in _TOLD}
+    return kept
+
+
+def memory_of(embedding: xr.Dataset, name: str = "bank") -> Memory:
+    """What follows the coordinates: poles, or the filter of learnt transitions."""
+    if f"{name}_transition" in embedding:
+        return Filter(*(np.ascontiguousarray(embedding[f"{name}_{part}"].values) for part in _PARTS))
+    return np.asarray(np.atleast_1d(embedding.attrs["poles"]), np.float64)
+
+
+def at_bound(embedding: xr.Dataset) -> bool:
+    """Whether transitions were learnt whose fit ended at its bound."""
+    return bool(embedding.attrs.get(AT_BOUND, 0))
+
+
+def dynamics_attrs(embedding: xr.Dataset) -> dict[str, Any]:
+    """What a state says of its dynamics."""
+    memory = memory_of(embedding)
+    told = {name: embedding.attrs[name] for name in _TOLD if name in embedding.attrs}
+    if not isinstance(memory, Filter):
+        told["poles"] = [float(pole) for pole in memory]
+    return {"dynamics": "poles", **told, "contraction_factor": tasks.contraction(memory)}
 
 
 def reading_names(embedding: xr.Dataset) -> list[str]:
@@ -114,17 +156,6 @@ def starts_of(labelled: xr.DataArray | xr.Dataset) -> Booleans:
     return starts
 
 
-def ends_of(starts: Booleans) -> Booleans:
-    """Where observers start anew that run over the same frames in reverse order.
-
-    Examples
-    --------
-    >>> ends_of(np.array([True, False, True]))
-    array([ True,  True, False])
-    """
-    return np.concatenate([[True], starts[:0:-1]])
-
-
 def mixture_of(embedding: xr.Dataset, name: str = "bank") -> Mixture:
     """The mixture that an embedding has learnt."""
     return Mixture(*(embedding[f"{name}_{part}"].values for part in ("mean", "deviation", "weights")))
@@ -148,32 +179,17 @@ def scan_bank(
     name
         Which mixture: ``"bank"``, or ``"bank_back"`` for frames in reverse order.
     """
-    poles, mixture = np.asarray(embedding.attrs["poles"], np.float64), mixture_of(embedding, name)
+    memory, mixture = memory_of(embedding, name), mixture_of(embedding, name)
     state, parts, first = dask.delayed(carry), [], 0
     for length in lengths:
         own = slice(first, first + length)
-        states, state = task(_block, readings.values[own], readings.anew[own], state, poles, mixture, outputs=2)
+        states, state = task(_block, readings.values[own], readings.anew[own], state, memory, mixture, outputs=2)
         parts.append(states)
         first += length
     return parts, state
 
 
-def _block(values: Floats, anew: Booleans, carry: Floats, poles: Floats, mixture: Mixture) -> tuple[Floats, Floats]:
+def _block(values: Floats, anew: Booleans, carry: Floats, memory: Memory, mixture: Mixture) -> tuple[Floats, Floats]:
     """One chunk."""
-    bank, carry = tasks.scan(values, anew, carry, poles)
+    bank, carry = tasks.scan(values, anew, carry, memory)
     return mixture.states(bank), carry
-
-
-def _mixture(values: Floats, segment: NDArray[np.int64], anew: Booleans) -> Mixture:
-    """Learn from frames in their order."""
-    poles = np.array(tasks.POLES)
-    n, m = values.shape
-    carry = np.zeros(m * len(poles))
-    sums = tasks.nothing(len(carry), m)
-    followed = np.append(segment[1:] == segment[:-1], False)
-    later = np.concatenate([values[1:], values[-1:]])
-    for first in range(0, n, _CHUNK):
-        own = slice(first, first + _CHUNK)
-        bank, carry = tasks.scan(values[own], anew[own], carry, poles)
-        sums = tasks.add(sums, bank, later[own], followed[own])
-    return tasks.learn(sums)

@@ -15,8 +15,9 @@ from manifold_observer.tasks.observers.certainty import Errors, Runs
 from ..embedding.read import known_coordinates, read
 from ..frames.labels import segment_of
 from ..frames.variables import annotate
-from .bank import ends_of, in_deviations, mixture_of, starts_of
+from .bank import at_bound, in_deviations, memory_of, mixture_of, starts_of
 from .carries import table_rows
+from .dynamics import ends_of
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
@@ -26,6 +27,7 @@ _LEARNT, _READ_AGAIN, _RUNS = 8192, 1024, 4
 # References that those are compared with at most.
 _REFERENCES = 4096
 _UNTOLD = "infinite: too few embedded frames follow another one to tell noise from what persists"
+_BOUND = "infinite: the fit of the transitions ended at its bound, and does not tell how long coordinates last"
 # Reading frames as new ones makes errors larger by no more than this, or the sample is too small to tell.
 _MOST_WORSE = 4.0
 
@@ -94,7 +96,8 @@ def state_deviations(
     rows = np.where(far, len(table) - 1, rows + np.where(new, len(known), 0))
     values = table_rows(rows, table, like)
     told = bool(np.isfinite(known).any())
-    return xr.Variable(("frame", "mode"), values, {} if told else {"comment": _UNTOLD})
+    why = _BOUND if at_bound(embedding) else _UNTOLD
+    return xr.Variable(("frame", "mode"), values, {} if told else {"comment": why})
 
 
 def _sample(embedding: xr.Dataset, most: int) -> Integers:
@@ -119,10 +122,10 @@ def _errors(embedding: xr.Dataset, some: Integers, plain: Floats) -> Errors:
     """Errors of the mixtures over some of the frames, given the coordinates of all of these."""
     values = in_deviations(embedding, plain[some] if len(plain) > len(some) else plain)
     anew = starts_of(embedding)[some] | np.concatenate([[True], np.diff(some) > 1])
-    poles = np.asarray(embedding.attrs["poles"], np.float64)
-    ahead = Runs(values, anew, poles, mixture_of(embedding))
-    back = Runs(values[::-1], ends_of(anew), poles, mixture_of(embedding, "bank_back"))
-    return tasks.errors(ahead, back, _apart(embedding, some))
+    ahead = Runs(values, anew, memory_of(embedding), mixture_of(embedding))
+    back = Runs(values[::-1], ends_of(anew), memory_of(embedding, "bank_back"), mixture_of(embedding, "bank_back"))
+    found = tasks.errors(ahead, back, _apart(embedding, some))
+    return Errors(*(np.full_like(part, np.inf) for part in found)) if at_bound(embedding) else found
 
 
 def _apart(embedding: xr.Dataset, some: Integers) -> Integers:

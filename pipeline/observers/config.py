@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 GAINS = ("auto", "paper", "unit", "kalman", "dmk")
 READINGS = ("auto", "coordinates", "lift")
+DYNAMICS = ("auto", "poles", "transitions")
 OPTIMAL_GAINS = ("kalman", "dmk")
 """Those that come from a Riccati equation, and not from gamma."""
 STEPS = ("exact", "euler")
@@ -57,6 +58,9 @@ class ObserverConfig:
     reading: str = setting("auto", choices=READINGS)
     """What states are read from: the frame's own coordinates, or linearly its features (lift); auto takes coordinates
     where the embedding holds what they need and no option of the lift is given."""
+    dynamics: str = setting("auto", choices=DYNAMICS)
+    """What follows the coordinates: a bank of fixed poles, or one filter with learnt transitions between all of them;
+    auto takes the transitions where they foretell left-out frames clearly better."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
@@ -103,7 +107,12 @@ class ObserverConfig:
         initial = usual_initial if self.initial == "auto" else self.initial
         linear = replace(self, gain=gain, initial=initial, reading="lift")
         touched = not self._untouched
-        if self.reading == "auto":
+        if self.dynamics != "auto" and (self.reading == "lift" or touched):
+            raise ValueError(
+                f"observe: dynamics belongs to reading='coordinates'; got {self.dynamics!r} beside reading='lift' or "
+                "an option of it. Leave it out."
+            )
+        if self.reading == "auto" and self.dynamics == "auto":
             return linear if touched or not coordinates else replace(self, reading="coordinates")
         if self.reading == "lift":
             return linear
@@ -117,7 +126,7 @@ class ObserverConfig:
                 "observe: reading='coordinates' needs an embedding with shrunk covariances; got one without. Embed "
                 "with shrinkage='auto', or give reading='lift'."
             )
-        return self
+        return replace(self, reading="coordinates")
 
     @property
     def optimal(self) -> bool:
@@ -144,7 +153,7 @@ class ObserverConfig:
     def _untouched(self) -> bool:
         """Whether no option of the linear reading is given; older results hold ``"steady"``, the default then."""
         initial = "auto" if self.initial == "steady" else self.initial
-        return replace(self, reading="auto", initial=initial) == ObserverConfig()
+        return replace(self, reading="auto", initial=initial, dynamics="auto") == ObserverConfig()
 
     def options(self) -> dict[str, Any]:
         """Options of :func:`observe`."""
@@ -157,5 +166,5 @@ class ObserverConfig:
     def attrs(self) -> dict[str, int | float | str]:
         """Settings as attributes that every file format can hold."""
         # The rates in use are stored beside these, as numbers.
-        unused = {"rates", "burst_duration"} | ({"gamma"} if self.optimal else set())
+        unused = {"rates", "burst_duration", "dynamics"} | ({"gamma"} if self.optimal else set())
         return as_attributes({name: value for name, value in asdict(self).items() if name not in unused})

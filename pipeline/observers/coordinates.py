@@ -15,9 +15,19 @@ from ..frames.segments import restarts
 from ..frames.variables import annotate
 from ..graph.compute import task
 from ..graph.warn import warn
-from .bank import BRIDGED, Readings, ends_of, in_deviations, learn_bank, reading_names, scan_bank, starts_of
+from .bank import (
+    BRIDGED,
+    Readings,
+    dynamics_attrs,
+    in_deviations,
+    learn_bank,
+    reading_names,
+    scan_bank,
+    starts_of,
+)
 from .carries import SINCE, Seam, ages_of, carry_attrs, joined, seam
 from .certainty import learn_certainty, state_deviations
+from .dynamics import ends_of
 
 Floats = NDArray[np.float64]
 # Share and number of far frames above which a recording is said to be unlike the embedded one.
@@ -46,7 +56,11 @@ def reads_coordinates(embedding: xr.Dataset) -> bool:
 
 
 def observe_coordinates(
-    embedding: xr.Dataset, frames: xr.DataArray, carry: xr.DataArray | None, at: Seam | None = None
+    embedding: xr.Dataset,
+    frames: xr.DataArray,
+    carry: xr.DataArray | None,
+    at: Seam | None = None,
+    dynamics: str = "auto",
 ) -> xr.Dataset:
     """Run a bank of contracting observers over the coordinates of frames, and mix them into states.
 
@@ -60,12 +74,14 @@ def observe_coordinates(
         Of an earlier result, to continue from.
     at
         How the frames follow the carry; by their times where it is None.
+    dynamics
+        As for :func:`observe`.
 
     Returns
     -------
     ``state(frame, mode)``, ``state_std(frame, mode)``, ``far(frame)`` and ``carry(carried)``.
     """
-    embedding = learn_bank(embedding)
+    embedding = learn_bank(embedding, dynamics)
     found = _readings(embedding, frames, carry, at)
     return _observed(learn_certainty(embedding, new=bool(found.new.any())), frames, found, carry)
 
@@ -92,25 +108,25 @@ def place_coordinates(
     """
     new, nothing = np.ones(frames.sizes["frame"], bool), np.zeros((0, embedding.sizes["axis"]))
     read_as_new = read(embedding, frames, np.full(len(new), -1), nothing, centred=centred)
-    columns = embedding.sizes["reading"] * len(np.atleast_1d(embedding.attrs["poles"]))
-    found = _Readings(read_as_new, starts_of(frames), Carried(np.zeros(columns), nothing), new)
+    before = Carried(np.zeros(embedding.sizes["bank"]), nothing)
+    found = _Readings(read_as_new, starts_of(frames), before, new)
     state = _observed(embedding, frames, found, None)
     return Placed(state, _smoothed(embedding, frames, found) if smoothed else None, read_as_new)
 
 
-def smooth_coordinates(embedding: xr.Dataset, frames: xr.DataArray) -> xr.Dataset:
+def smooth_coordinates(embedding: xr.Dataset, frames: xr.DataArray, dynamics: str = "auto") -> xr.Dataset:
     """The mean of the states that the bank gives forwards and backwards.
 
     Parameters
     ----------
-    embedding, frames
+    embedding, frames, dynamics
         As for :func:`observe_coordinates`.
 
     Returns
     -------
     ``state(frame, mode)``, ``state_std(frame, mode)`` and ``far(frame)``.
     """
-    embedding = learn_bank(embedding)
+    embedding = learn_bank(embedding, dynamics)
     found = _readings(embedding, frames, None, None)
     return _smoothed(learn_certainty(embedding, new=bool(found.new.any())), frames, found)
 
@@ -163,7 +179,7 @@ def _smoothed(embedding: xr.Dataset, frames: xr.DataArray, readings: _Readings) 
 
 def _readings(embedding: xr.Dataset, frames: xr.DataArray, carry: xr.DataArray | None, at: Seam | None) -> _Readings:
     """Read all frames, embedded and new ones."""
-    columns = embedding.sizes["reading"] * len(np.atleast_1d(embedding.attrs["poles"]))
+    columns = embedding.sizes["bank"]
     before, at = _before(embedding, frames, carry, at, columns)
     number = embedded_numbers(embedding, frames)
     found = read(embedding, frames, number, before.past)
@@ -217,15 +233,13 @@ def _labelled(embedding: xr.Dataset, frames: xr.DataArray, states: da.Array, fou
     result = xr.Dataset(
         {"state": (("frame", "mode"), states), "far": ("frame", found.far)}, coords={**frame_labels(frames), **labels}
     )
-    poles = [float(pole) for pole in np.atleast_1d(embedding.attrs["poles"])]
+    told = dynamics_attrs(embedding)
     causal = bool(embedding.attrs.get("causal"))
     ahead = int(embedding.attrs["window"]) - 1 - int(embedding.attrs["window"]) // 2
     seen = "the frames up to this one" + (
         "" if causal else f"; for an embedded frame, the covariance of the {ahead} after it too"
     )
-    return result.assign_attrs(
-        reading="coordinates", gain="bank", poles=poles, contraction_factor=max(poles), has_seen=seen
-    )
+    return result.assign_attrs({"reading": "coordinates", "gain": "bank", **told, "has_seen": seen})
 
 
 def _warn_far(found: Read) -> None:

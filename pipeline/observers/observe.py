@@ -40,12 +40,13 @@ def observe(
     substeps: int | None = None,
     burst_duration: float | None = None,
     reading: str = "auto",
+    dynamics: str = "auto",
 ) -> xr.Dataset:
     r"""Run contracting observers over frames: the embedded ones, or new ones (Algorithm 3).
 
     By default every frame is read by its own coordinates y, diffusion coordinates and two principal components,
-    which a bank of observers with fixed poles follows; the state is the mixture W of all of them that predicts the
-    coordinates of the next frame, learnt from the embedded frames:
+    which a bank of observers with fixed poles follows; the state is the mixture W of all of them that holds most of
+    what they foretell of the coordinates 1, 2, 4 and 8 frames later, learnt from the embedded frames:
 
     .. math:: x^{(a)}_i = a\,x^{(a)}_{i-1} + (1 - a)\,y_i, \qquad \hat y_i = W\,(x^{(a)}_i)_a
 
@@ -97,6 +98,11 @@ def observe(
         Seconds over which burst covariances were measured, for ``rates="generator"``.
     reading
         ``"coordinates"``, ``"lift"`` (linear), or ``"auto"``.
+    dynamics
+        By coordinates: ``"poles"``, the bank; ``"transitions"``, one filter :math:`x_i = (I - K) A x_{i-1} + K y_i`
+        with m x m transitions A learnt from the embedded frames, which rotate, and :math:`\hat y_i = A x_i`; or
+        ``"auto"``, which takes the transitions where they foretell a twentieth more of the next frames' variance on
+        blocks that were left out (for recordings of some hundred frames, which a bank has too many weights for).
 
     Returns
     -------
@@ -121,8 +127,10 @@ def observe(
     Notes
     -----
     Every map contracts. Bank and constant gains are first-order filters with poles below 1; the mixture is outside of
-    the recursion. A Kalman gain that starts from the stationary variance P has error covariances that fall to the
-    steady ones, and :math:`\delta^\top (P^{+})^{-1} \delta` of the difference of two states falls with every frame.
+    the recursion. Learnt transitions stand in the basis of their posterior covariance, where the norm of :math:`(I - K)
+    A` is below 1; a fit at its bound (``transitions_at_bound``) has an infinite ``state_std``. A Kalman gain that
+    starts from the stationary variance P has error covariances that fall to the steady ones, and :math:`\delta^\top
+    (P^{+})^{-1} \delta` of the difference of two states falls with every frame.
 
     By coordinates, ``state_std`` is learnt from the embedded frames, by frames since the segment began. A coordinate is
     taken for a part that persists from frame to frame and noise that is new in every frame: the autocovariance at lags
@@ -150,12 +158,12 @@ def observe(
     >>> observe(toy, frames, gamma=0.5, gain="unit").state.values.ravel()
     array([0.  , 0.5 , 0.75])
     """
-    config = ObserverConfig(gamma, gain, step, substeps, initial, rates, burst_duration, reading).resolved(
+    config = ObserverConfig(gamma, gain, step, substeps, initial, rates, burst_duration, reading, dynamics).resolved(
         coordinates=reads_coordinates(embedding)
     )
     frames, carry = checked(embedding, frames), given_carry("observe", carry)
     if config.reading == "coordinates":
-        return observe_coordinates(embedding, frames, carry)
+        return observe_coordinates(embedding, frames, carry, dynamics=config.dynamics)
     starts = restarts(segment_of(frames))
     if carry is not None:
         starts[0] = seam(carry, frames).windows

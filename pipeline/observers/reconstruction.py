@@ -172,7 +172,7 @@ def _embedded_level(embedding: xr.Dataset, frames: xr.DataArray, state: xr.Datas
 def _options(state: xr.Dataset) -> dict[str, Any]:
     """Options of the observer that made a state."""
     if state.attrs.get("reading") == "coordinates":
-        return {"reading": "coordinates"}
+        return {"reading": "coordinates", "dynamics": str(state.attrs.get("dynamics", "poles"))}
     kept = {name: state.attrs[name] for name in ("gamma", "gain", "step", "substeps", "initial") if name in state.attrs}
     numbers = {name: value for name, value in kept.items() if not (isinstance(value, str) and value == "none")}
     return numbers | {"rates": np.atleast_1d(np.asarray(state.attrs["rates"], np.float64))}

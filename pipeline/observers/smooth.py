@@ -41,6 +41,7 @@ def smooth(
     substeps: int | None = None,
     burst_duration: float | None = None,
     reading: str = "auto",
+    dynamics: str = "auto",
 ) -> xr.Dataset:
     r"""Estimate every state from all frames, those after it included: for recordings that have ended.
 
@@ -54,7 +55,7 @@ def smooth(
 
     Parameters
     ----------
-    embedding, frames, step, rates, substeps, burst_duration, reading
+    embedding, frames, step, rates, substeps, burst_duration, reading, dynamics
         As for :func:`observe`.
     gain
         ``"kalman"`` (which ``"auto"`` is) or ``"dmk"``.
@@ -102,10 +103,11 @@ def smooth(
         substeps=substeps,
         burst_duration=burst_duration,
         reading=reading,
+        dynamics=dynamics,
     ).resolved(coordinates=reads_coordinates(embedding), usual_gain="kalman")
     frames = checked(embedding, frames)
     if config.reading == "coordinates":
-        return smooth_coordinates(embedding, frames)
+        return smooth_coordinates(embedding, frames, config.dynamics)
     if not config.optimal:
         raise ValueError(f"smooth: gain must be 'kalman' or 'dmk'; got {gain!r}.")
     chosen = choose_filter(embedding, frames, config)

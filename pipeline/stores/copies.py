@@ -65,14 +65,19 @@ def local_copy(address: Address) -> Path:
     return _of_web(address) if address.is_web else _of_bucket(address)
 
 
+def beside(address: Address) -> list[Address]:
+    """Objects of the same stem beside an object, and itself."""
+    return [address.with_name(one.name) for one in found_beside(address.parent, f"{address.stem}.")]
+
+
 def _of_bucket(address: Address) -> Path:
     """The copy of an object."""
     main = look(address)
     if main is None:
         raise MissingError(f"stores: {address} does not exist. Check the address.")
     several = address.suffix.lower() in _COMPANIONS
-    beside = found_beside(address.parent, f"{address.stem}.") if several else ()
-    found = [*(one for one in beside if one.name != address.name), main]
+    companions = found_beside(address.parent, f"{address.stem}.") if several else ()
+    found = [*(one for one in companions if one.name != address.name), main]
     folder = _folder(address, found)
     for one in found:
         _kept(folder / one.name, one.size, partial(download, address.with_name(one.name)))

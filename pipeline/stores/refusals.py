@@ -10,11 +10,16 @@ from .address import Address
 
 _CODE = re.compile(r"<Code>(\w+)</Code>")
 _STATUS = re.compile(r"status code: (\d{3})")
+_BUSY = ("SlowDown", "InternalError", "ServiceUnavailable")
 _UNAVAILABLE = ("500", "502", "503", "504", "429")
 
 
 class StoreError(OSError):
     """An object store could not be used; the message says why, and what to do."""
+
+
+class UnavailableError(StoreError):
+    """A store does not answer, or says that it cannot now: the same may succeed another time."""
 
 
 class MissingError(FileNotFoundError):
@@ -63,7 +68,14 @@ def refusal(address: Address, doing: str, error: Exception) -> OSError:
         return MissingError(f"stores: {address} does not exist. Check the address.")
     if status in ("401", "403") or type(error).__name__ in ("PermissionDeniedError", "UnauthenticatedError"):
         return StoreError(_denied(address, doing, code))
-    return StoreError(_failed(address, doing, said, status, code))
+    passing = status in _UNAVAILABLE or code in _BUSY or _is_silent(said)
+    return (UnavailableError if passing else StoreError)(_failed(address, doing, said, status, code))
+
+
+def has_no_reason(error: Exception) -> bool:
+    """Whether a request was refused without a word why, as those for the headers alone are."""
+    said = str(error)
+    return _CODE.search(said) is None and re.search(r"status code: (?:400|401|403)|redirect", said) is not None
 
 
 def _is_clients(error: Exception) -> bool:
@@ -101,6 +113,12 @@ def _denied(address: Address, doing: str, code: str) -> str:
     )
 
 
+def _is_silent(said: str) -> bool:
+    """Whether there was no answer at all."""
+    silent = any(words in said for words in ("error sending request", "HTTP error", "timed out", "timeout"))
+    return silent and "builder error" not in said
+
+
 def _failed(address: Address, doing: str, said: str, status: str, code: str) -> str:
     """Why something failed that is nobody's permission."""
     if "BadScheme" in said or "builder error" in said:
@@ -108,12 +126,12 @@ def _failed(address: Address, doing: str, said: str, status: str, code: str) -> 
             f"stores: {address} could not be {doing}: the endpoint is plain http. Give one with https, or set "
             "AWS_ALLOW_HTTP=true."
         )
-    if status in _UNAVAILABLE or code in ("SlowDown", "InternalError", "ServiceUnavailable"):
+    if status in _UNAVAILABLE or code in _BUSY:
         return (
             f"stores: {address} could not be {doing}: the server answered {status or code} again and again. Run the "
             "same command again later."
         )
-    if "error sending request" in said or "HTTP error" in said or "timed out" in said or "timeout" in said:
+    if _is_silent(said):
         where = "the address" if address.is_web else "AWS_ENDPOINT_URL and the network"
         return f"stores: {address} could not be {doing}: no answer in time. Check {where}, or run it again later."
     why = " ".join(said.split())[:200].rstrip(".")

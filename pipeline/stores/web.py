@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from .address import Address
 from .connection import basic, patience
-from .refusals import MissingError, StoreError
+from .refusals import MissingError, StoreError, UnavailableError
 
 _PART = 2**20
 _AGAIN = (429, 500, 502, 503, 504)
@@ -104,7 +104,7 @@ def _answering(address: Address, headers: dict[str, str]) -> Any:
         except (urllib.error.URLError, *_BROKEN) as error:
             reason = getattr(error, "reason", error)
             why = f"no answer ({getattr(reason, 'strerror', None) or reason})"
-    raise StoreError(f"stores: {address} could not be read: {why}. Check the address, or run it again later.")
+    raise UnavailableError(f"stores: {address} could not be read: {why}. Check the address, or run it again later.")
 
 
 def _refused(address: Address, error: urllib.error.HTTPError) -> OSError:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ from typing import Any
 from .address import Address, Place
 from .connection import client_of
 from .refusals import told
+
+_KNOWN: dict[tuple[str, str], dict[str, bytes | None]] = {}
+_NOTHING: dict[str, bytes | None] = {}
 
 
 def zarr_target(place: Place) -> Any:
@@ -27,6 +31,29 @@ def zarr_target(place: Place) -> Any:
 def store_at(address: Address) -> Any:
     """The Zarr store below an address. Pickled, it is the address alone."""
     return _kind()(address)
+
+
+@contextmanager
+def written_alone(address: Address) -> Iterator[None]:
+    """Remember the metadata below an address for the length of a block, in which this process alone writes there.
+
+    Zarr asks for the same document again and again, and each time a store takes its time to answer.
+    """
+    _KNOWN[address.host, f"{address.key}/"] = {}
+    try:
+        yield
+    finally:
+        del _KNOWN[address.host, f"{address.key}/"]
+
+
+def _known(address: Address, key: str) -> tuple[dict[str, bytes | None], str]:
+    """What is remembered around a key, and the whole key; nothing but for metadata."""
+    full = f"{address.key}/{key}"
+    if _KNOWN and key.rpartition("/")[2] == "zarr.json":
+        for (host, prefix), known in _KNOWN.items():
+            if host == address.host and full.startswith(prefix):
+                return known, full
+    return _NOTHING, full
 
 
 @cache
@@ -64,17 +91,35 @@ def _kind() -> Any:
         def supports_listing(self) -> bool:
             return not self.address.is_web
 
-        async def get(self, key: str, *more: Any, **options: Any) -> Any:
+        async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
+            known, full = _known(self.address, key)
+            if full in known and byte_range is None:
+                content = known[full]
+                return None if content is None else prototype.buffer.from_bytes(content)
             with told(self.address / key):
-                return await super().get(key, *more, **options)
+                found = await super().get(key, prototype, byte_range)
+            if known is not _NOTHING and byte_range is None:
+                known[full] = None if found is None else found.to_bytes()
+            return found
 
         async def exists(self, key: str) -> bool:
             with told(self.address / key):
                 return bool(await super().exists(key))
 
         async def set(self, key: str, value: Any) -> None:
+            known, full = _known(self.address, key)
+            known.pop(full, None)
             with told(self.address / key, "written"):
                 await super().set(key, value)
+            if known is not _NOTHING:
+                known[full] = value.to_bytes()
+
+        async def set_if_not_exists(self, key: str, value: Any) -> None:
+            known, full = _known(self.address, key)
+            if known.get(full) is None:
+                known.pop(full, None)
+                with told(self.address / key, "written"):
+                    await super().set_if_not_exists(key, value)
 
         async def _told(self, found: Any) -> AsyncIterator[str]:
             with told(self.address, "listed"):

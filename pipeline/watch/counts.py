@@ -40,6 +40,7 @@ FAMILIES = (
     Family("runs_total", "counter", "Commands that ended, by exit code.", "code"),
     Family("running", "gauge", "1 while a command runs; it stays 1 where that was killed."),
     Family("last_run_recordings", "gauge", "Recordings of the latest command, by outcome.", "outcome"),
+    Family("corpus_recordings", "gauge", "Recordings of the corpus as they stand after the latest command.", "stands"),
     Family("last_run_timestamp_seconds", "gauge", "When the latest command ended, in seconds since 1970."),
     Family("last_success_timestamp_seconds", "gauge", "When a command ended with exit code 0 the last time."),
     Family("last_recording_timestamp_seconds", "gauge", "When a recording was done the last time."),
@@ -89,6 +90,13 @@ class Counts:
         self._set("last_run_timestamp_seconds", time.time())
         if code == 0:
             self._set("last_success_timestamp_seconds", time.time())
+
+    def stand(self, recordings: dict[str, int]) -> None:
+        """Note how the recordings of a corpus stand."""
+        with self._lock:
+            known = [sample for sample in self._values if sample[0] == "corpus_recordings"]
+            self._values |= dict.fromkeys([*known, ("corpus_recordings", "failed")], 0.0)
+            self._values |= {("corpus_recordings", stands): float(number) for stands, number in recordings.items()}
 
     @property
     def failed(self) -> bool:

@@ -44,6 +44,16 @@ collector = sys.modules[name].collector
 """
 
 
+# Made here, so that it travels as it is: a scheduler could not import it.
+_BY_VALUE = eval(
+    "lambda dask_scheduler: __import__('prometheus_client') and any("
+    "'/metrics' in rule.matcher.regex.pattern "
+    "for app in [dask_scheduler.http_application, *dask_scheduler.http_application.applications] "
+    "for rule in app.wildcard_router.rules if hasattr(rule.matcher, 'regex'))",
+    {"__name__": "__main__"},
+)
+
+
 class Shown:
     """The counts of one command at a scheduler.
 
@@ -66,15 +76,20 @@ class Shown:
         Raises
         ------
         RuntimeError
-            The scheduler has no prometheus_client.
+            The scheduler has no prometheus_client, or serves no pages.
         """
         try:
-            self._client.run_on_scheduler(eval, "__import__('prometheus_client') and None")
+            shown = self._client.run_on_scheduler(_BY_VALUE)
         except ImportError:
             raise RuntimeError(
                 "metrics: the scheduler must have prometheus_client; it was not found there. Install it with "
                 "pip install 'manifold-observer[metrics]', or take --metrics-file."
             ) from None
+        if not shown:
+            raise RuntimeError(
+                "metrics: the scheduler must serve /metrics; it serves no pages. Add --dashboard where this command "
+                "starts it, or take --metrics-file."
+            )
 
     def update(self, values: dict[Sample, float]) -> None:
         """Tell the scheduler what has been counted since the last time."""

@@ -123,6 +123,7 @@ def counted_at(client: Any, corpus: str, every: float = _EVERY_SECONDS) -> Itera
     counts, name = Counts(), str(spelt(corpus))
     shown = endpoint.Shown(client, name)
     shown.check()
+    shown.update(counts.values())
     with ExitStack() as stack:
         stack.enter_context(listen(counts))
         stack.enter_context(_every(every, lambda: shown.update(counts.values())))

@@ -14,6 +14,8 @@ from manifold_observer.tasks.atomic import write
 from ..graph.warn import warn
 from .places import check_place
 
+# How much the scheduler's monitor has seen. Made here, so that it travels as it is: a scheduler could not import it.
+_COUNT = eval("lambda dask_scheduler: dask_scheduler.monitor.count", {"__name__": "__main__"})
 # Ends a report of ours; browsers do not show it.
 _MARK = b"<!-- Written by manifold-observer. -->\n"
 
@@ -55,7 +57,7 @@ def reported(client: Any, file: Path, code: str) -> Iterator[None]:
         What was run, for the report.
     """
     begun = time.time()
-    count = client.run_on_scheduler(_monitored)
+    count = client.run_on_scheduler(_COUNT)
     client.get_task_stream(start=0, stop=0)  # begins to record
     try:
         yield
@@ -67,8 +69,3 @@ def reported(client: Any, file: Path, code: str) -> Iterator[None]:
             write(file, page.encode() + b"\n" + _MARK)
         except Exception as error:  # the cluster may be gone; the result, or its own error, matters more
             warn(f"performance-report: {file} could not be written ({type(error).__name__}: {error}).")
-
-
-def _monitored(dask_scheduler: Any) -> int:
-    """How much the scheduler's monitor has seen."""
-    return int(dask_scheduler.monitor.count)

@@ -50,6 +50,7 @@ def alignment(earlier: Floats, new: Floats) -> Alignment:
     correlation = standardised(earlier).T @ standardised(new) / n
     worth = np.abs(correlation)
     worth += _STAY * np.eye(*worth.shape)
+
     places, chosen = linear_sum_assignment(-worth)
     rest = np.setdiff1d(np.arange(m), chosen)
     matched = correlation[places, chosen]

@@ -67,13 +67,14 @@ def trends(values: Floats, when: Floats, seed: int = 0) -> Trends:
     largest = _largest(ranks, order, seed)
     as_large = largest[:, None] >= np.abs(correlations[usable]) - 1e-12
     p[usable] = (1 + as_large.sum(axis=0)) / (1 + len(largest))
+
     slopes[usable] = [theilslopes(column, when)[0] for column in values[:, usable].T]
     return Trends(slopes, correlations, p)
 
 
 def _ranks(values: Floats) -> Floats:
     """Ranks of every column, centred, of norm 1."""
-    from scipy.stats import rankdata  # noqa: PLC0415
+    from scipy.stats import rankdata  # noqa: PLC0415 - slow to import
 
     ranks = rankdata(values, axis=0)
     ranks -= ranks.mean(axis=0)

@@ -18,7 +18,7 @@ import numpy as np
 
 from manifold_observer.tasks.arrays import Booleans, Floats, Integers
 from manifold_observer.tasks.observers import bank, exponentials
-from manifold_observer.tasks.observers.bank import Mixture
+from manifold_observer.tasks.observers.bank import Memory, Mixture
 
 AGES = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 """Frames since a segment began at which deviations are measured; between them the younger one counts."""
@@ -34,11 +34,11 @@ _SURE = 2
 
 
 class Runs(NamedTuple):
-    """One direction of time: coordinates (n, m), where filters start anew (n,), their poles and mixture."""
+    """One direction of time: coordinates (n, m), where filters start anew (n,), their memory and mixture."""
 
     values: Floats
     anew: Booleans
-    poles: Floats
+    memory: Memory
     mixture: Mixture
 
 
@@ -57,22 +57,22 @@ def ages(anew: Booleans) -> Integers:
 def aged_states(runs: Runs) -> tuple[list[Floats], list[Booleans]]:
     r"""States of a filter that started k frames before each frame, for every k of :data:`AGES`, and where it could.
 
-    With F the bank that ran from the start, the bank of age k is :math:`F_i + a^k (y_{i-k} - F_{i-k})`.
+    With F the bank that ran from the start, the bank of age k is :math:`F_i + a^k (y_{i-k} - F_{i-k})`; with a matrix
+    in the place of a for learnt transitions, and what they start from in that of y.
 
     Returns
     -------
     Arrays (n, m) and (n,), as many as there are ages that enough frames reach.
     """
     own = ages(runs.anew)
-    whole, _ = bank.scan(runs.values, runs.anew, np.zeros(runs.mixture.weights.shape[0]), runs.poles)
-    apart = np.tile(runs.values, len(runs.poles)) - whole
-    kept = bank.transition(runs.poles, runs.values.shape[1])
+    whole, _ = bank.scan(runs.values, runs.anew, np.zeros(runs.mixture.weights.shape[0]), runs.memory)
+    apart = bank.started(runs.memory, runs.values) - whole
     states, reached = [], []
     for age in AGES:
         there = own >= age
         if age and np.count_nonzero(there) < _FRAMES:
             break
-        young = whole + kept**age * np.roll(apart, age, axis=0)
+        young = whole + bank.faded(runs.memory, np.roll(apart, age, axis=0), age)
         states.append(runs.mixture.states(young))
         reached.append(there)
     return states, reached
@@ -80,11 +80,9 @@ def aged_states(runs: Runs) -> tuple[list[Floats], list[Booleans]]:
 
 def weights_of_own_frame(runs: Runs) -> tuple[Floats, Floats]:
     r"""What of its own frame a state holds, :math:`W_0` (m, m): at the first frame of a segment, and later."""
-    m = runs.values.shape[1]
     scaled = runs.mixture.weights / runs.mixture.deviation[:, None]
-    later = (1 - bank.transition(runs.poles, m))[:, None] * scaled
-    shape = (len(runs.poles), m, m)
-    return scaled.reshape(shape).sum(axis=0), later.reshape(shape).sum(axis=0)
+    first, later = bank.entering(runs.memory, runs.values.shape[1])
+    return first @ scaled, later @ scaled
 
 
 def noise_of(columns: Floats, segment: Integers, doubted: int) -> tuple[Floats, Floats]:

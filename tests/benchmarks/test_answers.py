@@ -183,3 +183,30 @@ def test_default__is_the_prototype():
     ours = mo.observe(embedding, known.frames)["state"].values
     for k, j in enumerate([2, 3, 4, 5, 6, 7, 0, 1]):  # it has the principal components first
         assert abs(np.corrcoef(ours[:, k], theirs.state[:, j])[0, 1]) == pytest.approx(1, abs=1e-4)
+
+
+def test_control__of_several_draws_is_judged_by_their_mean():
+    report = part("report")
+    first = {"case": "c", "draw": 1, "ways": {"w": {"n_modes": 2, "seconds whole": 1.0}}}
+    chance = {"mean": 0.0, "most": 0.05}
+    truth = {"kind": "number", "control": True, "chance": chance, "ways": {"w": {"state": 0.2}}, "rivals": {"2": {}}}
+    drawn = [{"case": f"c_{k}", "draw": k, "truths": {"t": {"w": score}}} for k, score in ((2, -0.2), (3, 0.1))]
+    (said,) = [
+        line for line in report.summary([first | {"truths": {"t": truth}}, *drawn], ["w"], 2) if "control" in line
+    ]
+    assert "mean 0.03 of 3 draws -0.20 to 0.20" in said
+    assert said.endswith("at chance")
+    many = [{"case": f"c_{k}", "draw": k, "truths": {"t": {"w": 0.2 + 0.01 * k}}} for k in (2, 3)]
+    (said,) = [
+        line for line in report.summary([first | {"truths": {"t": truth}}, *many], ["w"], 2) if "control" in line
+    ]
+    assert said.endswith("ABOVE CHANCE")
+
+
+def test_control__draws_are_different_orders_of_the_same_frames():
+    track, compare, ways = part("simulations").SIMULATED, part("compare"), part("ways")
+    one, other = (track[name](length=120) for name in ("place_track_shuffled", "place_track_shuffled_2"))
+    assert not np.array_equal(one.plain, other.plain)
+    assert np.array_equal(np.sort(one.plain, axis=0), np.sort(other.plain, axis=0))
+    row = compare.compare(other, {"w": ways.WAYS["default"]})
+    assert set(row["truths"]["position"]) == {"w"}

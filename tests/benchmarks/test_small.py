@@ -175,3 +175,11 @@ def test_large_files__open_at_once_and_stay_small():
     assert all(row["on_disk_megabytes"] < 1 for row in rows)
     assert all(row["workers_gib"] < 1 for row in rows)
     assert large.table(rows).count("\n") == 4
+
+
+def test_object_store__counts_what_a_result_takes(monkeypatch, tmp_path):
+    for name in ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "MANIFOLD_OBSERVER_CACHE"):
+        monkeypatch.setenv(name, "")  # and as it was in the end
+    found = importlib.import_module("object_store").measure(100, repeats=1)
+    assert found["objects"] == 65
+    assert found["requests of a write"] < 400

@@ -45,7 +45,8 @@ class Case(NamedTuple):
 
     ``take`` makes frames of a recording, or of a part of it. ``frames`` are the project's, with whatever its feature
     function does by default; ``plain`` the numbers of the kind of feature itself, (frame, feature), for the rivals.
-    ``kind``: counts, histogram, magnitude, log or sensor.
+    ``kind``: counts, histogram, magnitude, log or sensor. ``draw``: which draw of a control it is; all but the first
+    are read by the ways alone, for their mean and spread.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Case(NamedTuple):
     kind: str
     why: str
     truths: dict[str, Truth]
+    draw: int = 1
 
 
 KINDS = {"histogram": "histogram", "stft": "magnitude", "log_rms": "log", "identity": "sensor"}
@@ -107,12 +109,13 @@ def numbered(names: Iterable[str]) -> dict[str, int]:
     return {name: number for number, name in enumerate(sorted(set(names)))}
 
 
-def shuffled(known: Case, seed: int) -> Case:
+def shuffled(known: Case, seed: int, draw: int = 1) -> Case:
     """The same frames in random order, the truths where they were: nothing is left to read."""
     order = np.random.default_rng(seed).permutation(known.frames.sizes["frame"])
     frames = known.frames.copy(data=known.frames.values[order])
     truths = {key: Truth(truth.values, True) for key, truth in known.truths.items()}
-    return known._replace(name=f"{known.name}_shuffled", frames=frames, plain=known.plain[order], truths=truths)
+    name = f"{known.name}_shuffled" + (f"_{draw}" if draw > 1 else "")
+    return known._replace(name=name, frames=frames, plain=known.plain[order], truths=truths, draw=draw)
 
 
 def segments(frames: xr.DataArray) -> list[slice]:

@@ -35,6 +35,8 @@ def compare(
     ``ways``: number of coordinates, seconds, warnings, the refusal if any. ``truths``: by name ``chance``, every way's
     scores (``state``, ``own dm``, ``alike``, the second half), and ``rivals`` by the number of their coordinates.
     """
+    if case.draw > 1:
+        return _drawn(case, ways)
     answers = {name: _ask(way, case) for name, way in ways.items()}
     counts = sorted({modes} | {whole.state.shape[1] for whole, _, _ in answers.values() if whole})
     spans = segments(case.frames)
@@ -61,9 +63,19 @@ def compare(
         "n_frames": len(case.plain),
         "n_features": case.plain.shape[1],
         "n_segments": len(spans),
+        "draw": case.draw,
         "ways": {name: _told(answer) for name, answer in answers.items()},
         "truths": rows,
     }
+
+
+def _drawn(case: Case, ways: Mapping[str, Way]) -> Row:
+    """Scores of a further draw of a control, by the ways alone."""
+    answers = {name: way(case, len(case.plain)).state for name, way in ways.items()}
+    truths = {
+        key: {name: judge.score(state, truth) for name, state in answers.items()} for key, truth in case.truths.items()
+    }
+    return {"case": case.name, "draw": case.draw, "truths": truths}
 
 
 Asked = tuple[Answer | None, Answer | None, Row]

@@ -10,8 +10,9 @@
 4. Of both targets the one is kept whose coordinates say most of the features three and five frames later, by a linear
    reading on blocks that are left out. (What they say of themselves misleads.)
 5. Every coordinate is smoothed by a bank of contracting observers with fixed poles, over short gaps too; the state is
-   the mixture of all of them that predicts the coordinates of the next frame, by ridge regression. It contracts
-   whatever the weights are, and what is carried over is the last state of every observer.
+   the mixture of all of them, of as many columns as coordinates, that holds most of what they predict of the
+   coordinates 1, 2, 4 and 8 frames later, by ridge regression. It contracts whatever the weights are, and what is
+   carried over is the last state of every observer.
 6. The smoother adds the same estimate of the frames in reverse order.
 
 New frames are read by Nystrom's extension, scaled so that embedded frames read without their own share come back to
@@ -50,6 +51,9 @@ class Settings(NamedTuple):
     short_gap: float = 5.0
     poles: tuple[float, ...] = (0.0, 0.3, 0.5, 0.7, 0.9, 0.95, 0.98)
     penalty: float = 0.1
+    ahead: tuple[int, ...] = (1, 2, 4, 8)
+    later: float = 0.5
+    least_pairs: int = 100
     look_ahead: tuple[int, ...] = (3, 5)
 
 
@@ -232,14 +236,33 @@ def both(psi: Array, frames: Conditioned, settings: Settings) -> Array:
 
 
 def observed(coordinates: Array, frames: Conditioned, settings: Settings) -> Array:
-    """Bank of contracting observers, mixed by what predicts the next coordinates."""
+    """Bank of contracting observers, mixed by what predicts the coordinates of the frames to come."""
     bank = np.hstack([smoothed(coordinates, frames.runs, pole) for pole in settings.poles])
     known = bank[frames.embedded]
     deviation = known.std(axis=0)
     bank = (bank - known.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
-    now = _followed(frames, 1)
+    several = {ahead: _followed(frames, ahead) for ahead in settings.ahead}
+    said = [
+        (1.0 if ahead == 1 else settings.later) * _ridge(bank, coordinates, now, ahead, settings)
+        for ahead, now in several.items()
+        if ahead == 1 or len(now) >= settings.least_pairs
+    ]
+    return _leading(np.hstack(said), said[0], several[1])
+
+
+def _ridge(bank: Array, coordinates: Array, now: Array, ahead: int, settings: Settings) -> Array:
+    """What a bank says of the coordinates so many frames later, of all frames."""
     squares = bank[now].T @ bank[now] / len(now) + settings.penalty * np.eye(bank.shape[1])
-    return bank @ np.linalg.solve(squares, bank[now].T @ coordinates[now + 1] / len(now))
+    return bank @ np.linalg.solve(squares, bank[now].T @ coordinates[now + ahead] / len(now))
+
+
+def _leading(said: Array, nearest: Array, some: Array) -> Array:
+    """The leading directions of all that is said, as many as of the nearest, and turned and scaled to be near to it."""
+    axes = np.linalg.eigh(said[some].T @ said[some])[1][:, -nearest.shape[1] :]
+    left, _, right = np.linalg.svd((said[some] @ axes).T @ nearest[some])
+    turned = said @ axes @ left @ right
+    own, other = turned[some], nearest[some]
+    return turned * ((own * other).sum(axis=0) / np.maximum(np.square(own).sum(axis=0), 1e-300))
 
 
 def _followed(frames: Conditioned, ahead: int) -> Array:

@@ -24,7 +24,7 @@ def lines(results: Sequence[Row], controls: bool = False) -> list[Line]:
     """All truths, or all controls."""
     return [
         Line(result["case"], truth, row)
-        for result in results
+        for result in first_draws(results)
         for truth, row in result["truths"].items()
         if row["control"] == controls
     ]
@@ -65,7 +65,7 @@ _COLUMNS += ("streamed", "whole")
 
 def counts_of(results: Sequence[Row], way: str, modes: int) -> dict[str, Callable[[str], str]]:
     """How many coordinates rivals have: as many as the way, or always so many."""
-    own = {result["case"]: result["ways"][way]["n_modes"] or modes for result in results}
+    own = {result["case"]: result["ways"][way]["n_modes"] or modes for result in first_draws(results)}
     return {"as many coordinates": lambda case: str(own[case]), f"{modes} coordinates": lambda case: str(modes)}
 
 
@@ -96,9 +96,14 @@ def _row(line: Line, ways: Sequence[str], count: str) -> list[str]:
     ]
 
 
+def first_draws(results: Sequence[Row]) -> list[Row]:
+    """All but the further draws of controls."""
+    return [row for row in results if row.get("draw", 1) == 1]
+
+
 def recordings(results: Sequence[Row]) -> Iterator[str]:
     """What was taken of every recording."""
-    for row in results:
+    for row in first_draws(results):
         size = f"{row['n_frames']} frames of {row['n_features']} in {row['n_segments']} segments"
         yield f"{row['case']}: {row['features']} ({row['kind']}); {size}"
 
@@ -113,7 +118,7 @@ def summary(results: Sequence[Row], ways: Sequence[str], modes: int) -> Iterator
                 yield from _against(known, way, what, count)
             seen.add(numbers)
         yield from _streaming(lines(results), way)
-        yield from _controls(lines(results, controls=True), way)
+        yield from _controls(lines(results, controls=True), way, results)
         yield from _told(results, way)
     if len(ways) > 1:
         yield from _left_out(lines(results), ways)
@@ -162,6 +167,8 @@ def _highest(every: list[dict[str, float]], chance: list[float]) -> str:
 
 def _streaming(known: list[Line], way: str) -> Iterator[str]:
     """What is lost where the second half was streamed instead of embedded."""
+    if not known:
+        return
     keys = ("whole, second half", "streamed, second half")
     pairs = np.array([[line.row["ways"][way].get(key, np.nan) for key in keys] for line in known])
     loss = pairs[:, 0] - pairs[:, 1]
@@ -173,17 +180,30 @@ def _streaming(known: list[Line], way: str) -> Iterator[str]:
         )
 
 
-def _controls(known: list[Line], way: str) -> Iterator[str]:
-    """Negative controls against the same state with a shuffled truth."""
+def _controls(known: list[Line], way: str, results: Sequence[Row]) -> Iterator[str]:
+    """Negative controls against the same state with a shuffled truth; of several draws their mean and spread."""
     for line in known:
         score, chance = state(line, way), line.row["chance"]
+        drawn = [score, *(row["truths"][line.truth][way] for row in results if _again(row, line.case))]
+        if len(drawn) > 1:
+            mean, spread = float(np.mean(drawn)), float(np.std(drawn, ddof=1))
+            verdict = "at chance" if mean <= 2 * spread / len(drawn) ** 0.5 else "ABOVE CHANCE"
+            each = f"{len(drawn)} draws {min(drawn):.2f} to {max(drawn):.2f}, deviation {spread:.2f}"
+            yield f"  {way}, control {line.case} {line.truth}: mean {mean:.2f} of {each}: {verdict}"
+            continue
         verdict = "at chance" if score <= chance["most"] + 0.05 else "ABOVE CHANCE"
         shuffled = f"shuffled truths {chance['mean']:.2f}, at most {chance['most']:.2f}"
         yield f"  {way}, control {line.case} {line.truth}: {score:.2f}, {shuffled}: {verdict}"
 
 
+def _again(row: Row, case: str) -> bool:
+    """Whether a row is a further draw of a case."""
+    return row.get("draw", 1) > 1 and str(row["case"]).rsplit("_", 1)[0] == case
+
+
 def _told(results: Sequence[Row], way: str) -> Iterator[str]:
     """Refusals, and time."""
+    results = first_draws(results)
     for result in results:
         refused = [part for part in ("whole", "streamed") if f"refused {part}" in result["ways"][way]]
         if refused:

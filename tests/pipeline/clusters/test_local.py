@@ -17,8 +17,8 @@ import psutil
 import pytest
 from distributed import LocalCluster
 
-from manifold_observer.pipeline.clusters import local
 from manifold_observer.pipeline.clusters.cluster import connect
+from manifold_observer.pipeline.clusters.scratch import scratch
 from manifold_observer.pipeline.graph.compute import compute, task
 from manifold_observer.tasks.arrays import aligned
 from strategies import share
@@ -139,8 +139,8 @@ def test_local__what_workers_spill_is_private(client):
 @pytest.mark.parametrize("trap", ["open", "link", "file"])
 def test_local__a_place_that_somebody_prepared_is_not_taken(tmp_path, trap):
     with dask.config.set({"temporary-directory": str(tmp_path)}):
-        own = Path(local._scratch())
-        assert own == Path(local._scratch())
+        own = Path(scratch())
+        assert own == Path(scratch())
         own.rmdir()
         if trap == "open":
             own.mkdir(mode=0o777)
@@ -150,7 +150,7 @@ def test_local__a_place_that_somebody_prepared_is_not_taken(tmp_path, trap):
             own.symlink_to(tmp_path / "other")
         else:
             own.touch()
-        found = Path(local._scratch())
+        found = Path(scratch())
     assert found.parent == tmp_path
     assert found not in (own, tmp_path / "other")
     assert stat.S_IMODE(found.stat().st_mode) == 0o700
@@ -203,6 +203,7 @@ def test_local__workers_that_are_killed_while_they_start_are_started_again(delay
 DRIVER = """
 import os, time
 from manifold_observer.pipeline.clusters.cluster import connect
+from manifold_observer.pipeline.clusters.scratch import scratch
 if __name__ == "__main__":
     with connect("local", n_workers=1) as client:
         print(*client.run(os.getpid).values(), flush=True)

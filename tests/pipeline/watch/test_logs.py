@@ -157,9 +157,10 @@ def test_command__standard_error_is_the_log_alone(console, tmp_path):
     assert code == 0
     assert "written to" in out
     found = events(err)
-    assert [found[0]["event"], found[-1]["event"]] == ["started", "finished"]
+    finished = [one for one in found if one["event"] == "finished"]
+    assert (found[0]["event"], len(finished)) == ("started", 1)
     assert {one["recording"] for one in found} == {"night"}
-    assert found[-1]["n_frames"] == 80
+    assert finished[0]["n_frames"] == 80
     stages = {one["stage"]: one["seconds"] for one in found if one["event"] == "stage"}
     assert {"features", "embed", "observe", "total"} <= set(stages)
 
@@ -226,7 +227,7 @@ def test_command__log_options_may_stand_in_the_file_of_settings(console, tmp_pat
     words = ("run", tmp_path / "a.npy", tmp_path / "night.zarr", *IDENTITY, "--config", tmp_path / "run.toml")
     code, _, err = console(*words)
     assert (code, err) == (0, "")
-    assert events((tmp_path / "a.log").read_text())[-1]["event"] == "finished"
+    assert "finished" in {one["event"] for one in events((tmp_path / "a.log").read_text())}
 
 
 def test_command__an_interrupt_is_its_last_event(tmp_path):

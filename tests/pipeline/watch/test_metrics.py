@@ -1,11 +1,13 @@
 """Counts as Prometheus reads them: from a file that outlives runs, and from a scheduler."""
 
+import json
 import math
 import re
 import shutil
 import subprocess
 import urllib.request
 
+import dask
 import numpy as np
 import pytest
 
@@ -152,6 +154,61 @@ def test_command__counts_recordings_frames_and_exit_codes(console, tmp_path):
 
 
 @pytest.fixture
+def corpus(tmp_path):
+    """A corpus of a good recording and a broken one, watched by its own file."""
+    (tmp_path / "in").mkdir()
+    np.save(tmp_path / "in" / "good.npy", np.random.default_rng(0).normal(size=(80, 3)).cumsum(axis=0))
+    (tmp_path / "in" / "bad.npy").write_text("no array")
+    (tmp_path / "corpus.toml").write_text(
+        '[corpus]\ninputs = ["in/*.npy"]\noutput = "out"\ncluster = "none"\n[run]\nfeatures = "identity"\nn-modes = 2\n'
+        '[watch]\nmetrics-file = "nights.prom"\nlog-file = "nights.log"\nlog-format = "json"\n'
+    )
+    return tmp_path
+
+
+def test_corpus__its_file_says_how_it_is_watched(console, corpus):
+    code, _, err = console("corpus", "run", corpus / "corpus.toml")
+    assert code == 3
+    assert "bad failed" in err
+    values = read(corpus / "nights.prom")
+    assert (values["recordings_total", "done"], values["recordings_total", "failed"]) == (1, 1)
+    assert (values["runs_total", "3"], values["corpus_recordings", "failed"]) == (1, 1)
+    told = [json.loads(line) for line in (corpus / "nights.log").read_text().splitlines()]
+    assert {(one["event"], one.get("recording")) for one in told} >= {("finished", "good"), ("failed", "bad")}
+
+
+def test_corpus__its_log_advises_settings_as_its_lines_do(console, corpus):
+    np.save(corpus / "in" / "bad.npy", np.random.default_rng(0).normal(size=(80, 3)))
+    text = (corpus / "corpus.toml").read_text().replace('"identity"', '"histogram"\nframe = 10')
+    (corpus / "corpus.toml").write_text(text)
+    *_, err = console("corpus", "run", corpus / "corpus.toml")
+    told = [json.loads(line) for line in (corpus / "nights.log").read_text().splitlines()]
+    sentences = {one["recording"]: one["sentence"] for one in told if one["event"] == "failed"}
+    assert "--bins" in sentences["bad"]
+    assert sentences["bad"] in err
+
+
+def test_corpus__a_recording_that_failed_stands_until_it_is_mended(console, corpus):
+    for _ in range(2):  # the second has nothing to do
+        console("corpus", "run", corpus / "corpus.toml")
+        assert read(corpus / "nights.prom")["corpus_recordings", "failed"] == 1
+    (corpus / "in" / "bad.npy").unlink()
+    assert console("corpus", "run", corpus / "corpus.toml")[0] == 0
+    values = read(corpus / "nights.prom")
+    assert (values["corpus_recordings", "failed"], values["corpus_recordings", "done"]) == (0, 1)
+
+
+@pytest.mark.parametrize("line", ['log-form = "json"', 'log-format = "xml"', "metrics-file = 3"])
+def test_corpus__a_wrong_setting_is_refused(console, corpus, line):
+    text = (corpus / "corpus.toml").read_text()
+    (corpus / "corpus.toml").write_text(text.partition("[watch]")[0] + f"[watch]\n{line}\n")
+    code, _, err = console("corpus", "run", corpus / "corpus.toml")
+    assert code in (1, 2)
+    assert "Traceback" not in err
+    assert line.partition(" ")[0].replace("log-form ", "") in err
+
+
+@pytest.fixture
 def scraped():
     """A scheduler that others see, and what Prometheus reads there."""
     pytest.importorskip("prometheus_client")
@@ -188,6 +245,13 @@ def test_scheduler__without_the_library_is_refused_in_one_sentence():
             raise ModuleNotFoundError("No module named 'prometheus_client'")
 
     with pytest.raises(RuntimeError, match="the scheduler must have prometheus_client"), counted_at(Bare(), "nights"):
+        pass
+
+
+def test_scheduler__that_serves_no_pages_is_refused(workers_here):
+    bare = dask.config.set({"distributed.scheduler.http.routes": []})
+    refused = pytest.raises(RuntimeError, match=r"it serves no pages\. Add --dashboard")
+    with bare, workers_here(0) as (_, client), refused, counted_at(client, "nights"):
         pass
 
 

@@ -70,6 +70,52 @@ def test_learn__is_a_ridge_regression_on_the_next_frame_whatever_the_blocks(rng,
     np.testing.assert_allclose(found.states(whole), scaled @ expected, rtol=1e-7, atol=1e-9)
 
 
+def pulses(rng, n=3000):
+    """A short pulse every 25 frames or so, whose phase nothing else shows."""
+    phase = np.cumsum(2 * np.pi / 25 * (1 + 0.05 * rng.normal(size=n)))
+    signal = np.exp(-(np.angle(np.exp(1j * phase)) ** 2) / 0.1)
+    return phase, (signal - signal.mean())[:, None] / signal.std() + 0.2 * rng.normal(size=(n, 2))
+
+
+def ahead_of(values, restarts, poles):
+    rows, _ = bank.scan(values, restarts, np.zeros(values.shape[1] * len(poles)), poles)
+    segment, n, sums = np.cumsum(restarts), len(values), []
+    for h in bank.AHEAD:
+        then = np.minimum(np.arange(n) + h, n - 1)
+        where = (segment[then] == segment) & (np.arange(n) + h < n)
+        sums.append(bank.add(bank.nothing(rows.shape[1], values.shape[1]), rows, values[then], where))
+    return rows, sums
+
+
+def test_foretell__keeps_a_phase_that_shows_only_later():
+    """Read linearly: what foretells the next frame alone has forgotten it between the pulses."""
+    phase, values = pulses(np.random.default_rng(0))
+    rows, sums = ahead_of(values, np.arange(len(values)) == 0, np.array(bank.POLES))
+    truth = np.column_stack([np.cos(phase), np.sin(phase)])
+    errors = []
+    for mixture in (bank.learn(sums[0]), bank.foretell(sums)):
+        known = np.column_stack([np.ones(len(values)), mixture.states(rows)])
+        errors.append(np.square(truth - known @ np.linalg.lstsq(known, truth, rcond=None)[0]).mean())
+    assert errors[1] < 0.8 * errors[0]
+
+
+def test_foretell__every_column_estimates_its_own_coordinate():
+    values = coordinates(np.random.default_rng(1))
+    values = np.tile(values, (20, 1)) + 0.1 * np.random.default_rng(2).normal(size=(20 * N, M))
+    restarts = np.arange(len(values)) % N == 0
+    rows, sums = ahead_of(values, restarts, POLES)
+    nearest, several = (mixture.states(rows) for mixture in (bank.learn(sums[0]), bank.foretell(sums)))
+    for k in range(M):
+        assert np.corrcoef(nearest[:, k], several[:, k])[0, 1] > 0.9
+        assert several[:, k] @ nearest[:, k] == pytest.approx(several[:, k] @ several[:, k], rel=0.05)
+
+
+def test_foretell__of_short_segments_is_what_predicts_the_next_frame():
+    values = coordinates(np.random.default_rng(3))
+    _, sums = ahead_of(values, np.arange(N) % 2 == 0, POLES)
+    np.testing.assert_array_equal(bank.foretell(sums).weights, bank.learn(sums[0]).weights)
+
+
 def test_learn__without_a_pair_of_frames_takes_the_coordinates_themselves():
     values = np.array([[1.0, 2.0], [3.0, 4.0]])
     whole, _ = bank.scan(values, np.array([True, True]), np.zeros(6), POLES)
