@@ -1,6 +1,14 @@
 from .comparison.baselines import baselines as baselines
 from .comparison.scores import class_scores as class_scores
 from .comparison.scores import scores as scores
+from .corpus.config import CorpusConfig as CorpusConfig
+from .corpus.drift import drift as drift
+from .corpus.map_config import MapConfig as MapConfig
+from .corpus.placing import apply_map as apply_map
+from .corpus.run import run_corpus as run_corpus
+from .corpus.shared_map import fit_map as fit_map
+from .corpus.shared_map import read_map as read_map
+from .corpus.status import corpus_status as corpus_status
 from .embedding.embed import embed as embed
 from .embedding.extend import extend as extend
 from .embedding.plan import Plan as Plan
@@ -21,6 +29,7 @@ from .frames.recording import open_recording as open_recording
 from .jobs.config import FeatureConfig as FeatureConfig
 from .jobs.config import OpenConfig as OpenConfig
 from .jobs.config import RunConfig as RunConfig
+from .jobs.run import open_result as open_result
 from .jobs.run import read_embedding as read_embedding
 from .jobs.run import run as run
 from .jobs.stream import continue_run as continue_run
@@ -34,5 +43,6 @@ from .observers.rates import generator_rates as generator_rates
 from .observers.reconstruction import innovations as innovations
 from .observers.reconstruction import reconstruct as reconstruct
 from .observers.smooth import smooth as smooth
+from .stores.listing import list_places as list_places
 
 __version__: str

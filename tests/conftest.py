@@ -7,6 +7,7 @@ number of calls that tests/faults lets fail.
 import contextlib
 import os
 import sys
+import uuid
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -34,6 +35,31 @@ def _scheduler_as_it_was():
 def _scheduler():
     """Which scheduler Dask is told to use; nothing where it has not been imported."""
     return sys.modules["dask.config"].get("scheduler", None) if "dask.config" in sys.modules else None
+
+
+@pytest.fixture(scope="session")
+def s3():
+    """Start an S3 server on loopback, for all tests of this process."""
+    from store_server import s3_server  # noqa: PLC0415 - slow, and few tests need it
+
+    server = s3_server()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def bucket(s3, monkeypatch, tmp_path_factory):
+    """Make an empty bucket, that commands and functions find as they would one of Amazon's."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "tester")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3.address)
+    monkeypatch.setenv("MANIFOLD_OBSERVER_CACHE", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    name = f"b-{uuid.uuid4().hex}"
+    s3.make(name)
+    return f"s3://{name}"
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ from importlib.metadata import version
 
 import click
 
-from ..graph.ending import Interrupted
-from .advice import in_options
 from .continuation import continue_command, renamed
+from .corpus import corpus_group
 from .demo import demo_group
+from .outcome import outcome
 from .plan import plan_command
 from .reproduce import reproduce_command
 from .run import run_command
@@ -22,8 +22,8 @@ from .warned import in_words
 
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 success, 1 error, 2 wrong options; ended by a signal: Ctrl-C 130, SIGTERM 143, SIGHUP 129 "
-    "(128 plus the number of the signal).",
+    epilog="Exit codes: 0 success, 1 error, 2 wrong usage, 3 partial (some recordings of a corpus failed), 4 the "
+    "cluster cannot be used or was lost. Ended by a signal: Ctrl-C 130, SIGTERM 143, SIGHUP 129 (128 plus its number).",
 )
 @click.version_option(version("manifold-observer"), prog_name="manifold-observer")
 @click.option("--debug", is_flag=True, help="Show the full traceback of an error.")
@@ -33,7 +33,15 @@ def cli(context: click.Context, debug: bool) -> None:
     context.obj = {"debug": debug}
 
 
-for _command in (run_command, continue_command, plan_command, tune_command, demo_group, reproduce_command):
+for _command in (
+    run_command,
+    continue_command,
+    plan_command,
+    tune_command,
+    corpus_group,
+    demo_group,
+    reproduce_command,
+):
     cli.add_command(_command)
 cli.add_command(renamed(continue_command, "extend"))
 
@@ -56,14 +64,10 @@ def main(words: Sequence[str] | None = None, name: str = "manifold-observer") ->
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except (KeyboardInterrupt, click.Abort) as asked:
-        _fail(_with_notes("interrupted", asked), asked.code if isinstance(asked, Interrupted) else 130)
-    except Exception as error:
-        if "--debug" in words:
+    except (KeyboardInterrupt, click.Abort, Exception) as error:
+        if "--debug" in words and isinstance(error, Exception) and not isinstance(error, click.Abort):
             raise
-        known = isinstance(error, ValueError | OSError | RuntimeError | TypeError | ImportError | EOFError)
-        text = in_options(" ".join(str(error).split()), _command_of(words)) or type(error).__name__
-        _fail(_with_notes(text if known else f"{type(error).__name__}: {text} (--debug shows where)", error), 1)
+        _fail(*outcome(error, _command_of(words)))
 
 
 def _invoke(words: Sequence[str], name: str) -> None:
@@ -78,12 +82,6 @@ def _invoke(words: Sequence[str], name: str) -> None:
 def _command_of(words: Sequence[str]) -> click.Command | None:
     """The command that some words name."""
     return next((cli.commands[word] for word in words if word in cli.commands), None)
-
-
-def _with_notes(text: str, error: BaseException | None) -> str:
-    """An error and what was noted on its way, such as from where the same command resumes."""
-    notes = getattr(error, "__notes__", [])
-    return " ".join([f"{text.rstrip('.')}.", *notes]) if notes else text
 
 
 def _fail(sentence: str, code: int) -> None:

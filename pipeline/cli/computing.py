@@ -3,41 +3,40 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from functools import wraps
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from .reading import ByteCount, Whole
+from ..clusters.config import ClusterConfig
+from .config_file import CLUSTER_OPTIONS
+from .options import settings_among, settings_of, taken
+from .warned import notice
+from .watching import watched_cluster, watched_here
 
 if TYPE_CHECKING:
     from ..jobs.progress import Stages
 
 AS_JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object on standard output.")
 _OVERWRITE = click.Option(["--overwrite"], is_flag=True, help="Replace an earlier result.")
-_CLUSTER = (
-    click.Option(
-        ["--cluster"],
-        default="local",
-        show_default=True,
-        metavar="auto|local|none|ADDRESS",
-        help="Where to compute: on a cluster of this machine's cores (local), in this process (none), whichever of the "
-        "two is faster (auto), or at the address of a scheduler.",
-    ),
-    click.Option(["--workers"], type=Whole(1), help="Processes of the local cluster; one per core by default."),
-    click.Option(
-        ["--memory"],
-        type=ByteCount(),
-        help="Memory limit of all workers of the local cluster together, such as 4GiB; what is free by default.",
-    ),
-    AS_JSON,
-)
 
 
-def computing(command: click.Command) -> click.Command:
-    """Give a command the options that say where it computes and how it reports."""
-    command.params += _CLUSTER
+def computing(command: click.Command, kind: str = "local") -> click.Command:
+    """Give a command the options that say where it computes and how it reports.
+
+    Its function gets them as one :class:`ClusterConfig`, called ``cluster``.
+    """
+    first = len(command.params)
+    settings_of(ClusterConfig)(command)
+    for option in command.params[first:]:
+        if option.name == "cluster":
+            option.default = kind
+    command.params.append(AS_JSON)
+    command.callback = _with_cluster(command.callback)
     return command
 
 
@@ -45,6 +44,34 @@ def writing(command: click.Command) -> click.Command:
     """Give a command those options, and ``--overwrite``."""
     command.params.append(_OVERWRITE)
     return computing(command)
+
+
+def _with_cluster(function: Any) -> Callable[..., Any]:
+    """A command's function that is given its cluster in one piece."""
+
+    @wraps(function)
+    def called(**options: Any) -> Any:
+        try:
+            config = taken(ClusterConfig, _of_this_kind(options))
+            keywords = click.get_current_context().meta.get(CLUSTER_OPTIONS)
+            config = config if keywords is None or config.family != "class" else config.with_keywords(keywords)
+            config.check_applies()
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
+        return function(cluster=config, **options)
+
+    return called
+
+
+def _of_this_kind(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of a command; those of a file are for the cluster that it names, and not for another one."""
+    context = click.get_current_context()
+    named = (context.default_map or {}).get("cluster")
+    if named not in (None, options["cluster"]):
+        for own in settings_among(context.command, ClusterConfig):
+            if context.get_parameter_source(str(own.name)) == ParameterSource.DEFAULT_MAP:
+                options[str(own.name)] = own.default
+    return options
 
 
 def paying(n_frames: int) -> str:
@@ -60,28 +87,51 @@ def paying(n_frames: int) -> str:
     return "none" if tile_bytes(n_frames, 4) <= LOCAL_BYTES else "local"
 
 
+def chosen(cluster: ClusterConfig, n_frames: Callable[[], int]) -> ClusterConfig:
+    """The cluster, which is the one that pays where the choice was left open.
+
+    Examples
+    --------
+    >>> chosen(ClusterConfig("auto", workers=2), lambda: 100_000) == ClusterConfig("local", workers=2)
+    True
+    """
+    return replace(cluster, kind=paying(n_frames())) if cluster.kind == "auto" else cluster
+
+
 @contextmanager
-def session(cluster: str, workers: int | None, memory: int | None = None, *, bar: bool = True) -> Iterator[Stages]:
+def session(cluster: ClusterConfig, *, bar: bool = True) -> Iterator[Stages]:
     """Run a block on a cluster, or in this process, timed, with a progress bar where there is a terminal."""
     from ..jobs.progress import Stages  # noqa: PLC0415
 
-    stages = Stages(sys.stderr if bar else None)
+    stages = Stages(sys.stderr if bar and not watched_here().on_stderr else None)
     with stages("total"), stages.bar(), ExitStack() as stack:
         with stages("cluster"):
-            stack.enter_context(connected(cluster, workers, memory))
+            stack.enter_context(connected(cluster))
         yield stages
 
 
 @contextmanager
-def connected(cluster: str, workers: int | None, memory: int | None) -> Iterator[None]:
+def connected(cluster: ClusterConfig) -> Iterator[None]:
     """Compute on a cluster for the length of a block, or in this process."""
     import dask  # noqa: PLC0415
 
-    if cluster == "none":
-        with dask.config.set({"manifold-observer.memory": memory} if memory is not None else {}):
+    if cluster.kind == "none":
+        own = {"manifold-observer.memory": cluster.memory} if cluster.memory is not None else {}
+        with dask.config.set(own), watched_cluster():
             yield
         return
-    from ..graph.cluster import connect  # noqa: PLC0415
+    from ..clusters.cluster import connect  # noqa: PLC0415
 
-    with connect("local" if cluster == "auto" else cluster, n_workers=workers, memory=memory):
+    where = replace(cluster, kind="local") if cluster.kind == "auto" else cluster
+    with connect(where, tell=_tell) as client, watched_cluster(client):
         yield
+
+
+def _tell(line: str) -> None:
+    """Say on standard error, or in the log that is there, what is waited for."""
+    from ..jobs.events import Event, emit  # noqa: PLC0415
+
+    if watched_here().on_stderr:
+        emit(Event("warned", sentence=line))
+    else:
+        notice(line)

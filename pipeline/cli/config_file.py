@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import click
+
+# Where a context keeps the keywords of a cluster's class, which are no options.
+CLUSTER_OPTIONS = "manifold_observer.cluster_options"
 
 
 def config_file(command: click.Command) -> click.Command:
@@ -27,28 +31,66 @@ def _load(context: click.Context, _: click.Parameter, path: Path | None) -> None
     """Take defaults from a TOML file."""
     if path is None:
         return
-    known = {
-        spelling.removeprefix("--"): parameter.name
-        for parameter in context.command.params
-        if parameter.expose_value and isinstance(parameter, click.Option)
-        for spelling in parameter.opts
-    }
-    given = {name.replace("_", "-"): value for name, value in _read(path).items()}
-    unknown = sorted(set(given) - set(known))
-    if unknown:
-        raise click.BadParameter(f"{path} has unknown settings: {', '.join(unknown)}.")
-    texts = {known[name]: _as_text(value) for name, value in given.items()}
+    texts = texts_of(path, context.command.params, _flat(context, path, read_toml(path, "--config")))
     context.default_map = {**(context.default_map or {}), **texts}
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """The settings in a file."""
+def _flat(context: click.Context, path: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings with those of the table ``[cluster]`` among the others, by the names of their options."""
+    table = settings.get("cluster")
+    if not isinstance(table, dict) or "cluster" not in {option.name for option in context.command.params}:
+        return settings
+    from dataclasses import fields  # noqa: PLC0415
+
+    from ..clusters.config import ClusterConfig  # noqa: PLC0415
+    from ..frames.settings import option_name  # noqa: PLC0415
+
+    try:
+        ClusterConfig.of_table(table)
+    except ValueError as error:
+        raise click.BadParameter(f"{path}: {error}") from None
+    if "options" in table:
+        context.meta[CLUSTER_OPTIONS] = table["options"]
+    spelt = {own.name: option_name(own) for own in fields(ClusterConfig)}
+    own = {spelt[name.replace("-", "_")]: value for name, value in table.items() if name != "options"}
+    return {name: value for name, value in settings.items() if name != "cluster"} | own
+
+
+def texts_of(path: Path, params: Iterable[click.Parameter], values: dict[str, Any], where: str = "") -> dict[str, Any]:
+    """Settings of a file as texts of options, by the names of their parameters; others are refused.
+
+    Parameters
+    ----------
+    path
+        The file, for the message.
+    params
+        Parameters of the command.
+    values
+        What stands in the file.
+    where
+        A section of it, for the message.
+    """
+    known = {
+        spelling.removeprefix("--"): parameter.name
+        for parameter in params
+        if parameter.expose_value and isinstance(parameter, click.Option)
+        for spelling in parameter.opts
+    }
+    given = {name.replace("_", "-"): value for name, value in values.items()}
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise click.BadParameter(f"{path} has unknown settings{where}: {', '.join(unknown)}.")
+    return {str(known[name]): _as_text(value) for name, value in given.items()}
+
+
+def read_toml(path: Path, what: str) -> dict[str, Any]:
+    """The content of a TOML file; ``what`` names it in errors."""
     import tomllib  # noqa: PLC0415 - for those who ask for it
 
     from ..files.ordinary import check_ordinary  # noqa: PLC0415
 
     try:
-        check_ordinary(path, "--config")
+        check_ordinary(path, what)
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise click.BadParameter(f"{path} is not valid TOML: {error}.") from None

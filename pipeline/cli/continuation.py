@@ -6,20 +6,28 @@ import json
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from .computing import session
-from .reading import FrameLength, Seconds, Whole
+from ..clusters.config import ClusterConfig
+from ..jobs.events import Event, emit
+from ..stores.address import Place
+from .computing import computing, session
+from .options import Sectioned
+from .reading import FrameLength, Location, Seconds
+from .warned import notice
+from .watching import result_name, watching
 
 if TYPE_CHECKING:
     from ..jobs.stream import Step
 
 
-@click.command("continue")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RESULT NEW... OUT")
+@watching(lambda options: result_name(options["paths"][-1]))
+@partial(computing, kind="none")
+@click.command("continue", cls=Sectioned)
+@click.argument("paths", nargs=-1, required=True, type=Location(), metavar="RESULT NEW... OUT")
 @click.option("--follow", is_flag=True, help="Keep looking for new data until Ctrl-C, or for --idle seconds.")
 @click.option("--interval", type=Seconds(), default=1.0, show_default=True, help="Seconds between two looks.")
 @click.option("--idle", type=Seconds(), help="Stop after so many seconds without a new whole frame; never by default.")
@@ -32,13 +40,8 @@ if TYPE_CHECKING:
     "Zarr array before it fills it.",
 )
 @click.option("--clip", is_flag=True, help="Count samples outside the histogram's edges in the end bins.")
-@click.option(
-    "--cluster", default="none", show_default=True, metavar="none|local|ADDRESS", help="Where to compute; none: here."
-)
-@click.option("--workers", type=Whole(1), help="Processes of --cluster local; one per core by default.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per part, each on a line.")
 def continue_command(
-    paths: tuple[Path, ...], follow: bool, cluster: str, workers: int | None, as_json: bool, **options: Any
+    paths: tuple[Place, ...], follow: bool, cluster: ClusterConfig, as_json: bool, **options: Any
 ) -> None:
     """Continue a result with new recordings.
 
@@ -51,15 +54,15 @@ def continue_command(
 
     if len(paths) < 3:
         raise click.UsageError("Name the result, at least one new recording, and the output last.")
-    if workers is not None and cluster != "local":
-        raise click.UsageError("--workers only applies to --cluster local.")
     result, new, out = paths[0], paths[1:-1], paths[-1]
     if follow:
-        _follow(result, new, out, cluster, workers, as_json, options)
+        _follow(result, new, out, cluster, as_json, options)
         return
     own = {name: options[name] for name in ("hold_back", "clip")}
-    with session(cluster, workers) as stages:
+    before = time.perf_counter()
+    with session(cluster) as stages:
         step = continue_run(result, new, out, stages=stages, **own)
+        _emit(step, time.perf_counter() - before)
     _tell(step, as_json, stages.seconds["total"])
 
 
@@ -76,22 +79,31 @@ def renamed(command: click.Command, old: str) -> click.Command:
 
 
 def _follow(
-    result: Path, new: Sequence[Path], out: Path, cluster: str, workers: int | None, as_json: bool, options: Any
+    result: Place, new: Sequence[Place], out: Place, cluster: ClusterConfig, as_json: bool, options: Any
 ) -> None:
     """Print every part as it is written, until an interrupt, SIGTERM, or the end of patience."""
     from ..graph.ending import Ending  # noqa: PLC0415
     from ..jobs.stream import follow  # noqa: PLC0415
 
-    def notice(sentence: str) -> None:
-        click.echo(sentence, err=True)
+    def tell(sentence: str) -> None:
+        emit(Event("warned", sentence=sentence))
+        notice(sentence)
 
     with ExitStack() as stack:
-        stack.enter_context(session(cluster, workers, bar=False))
+        stack.enter_context(session(cluster, bar=False))
         ending = stack.enter_context(Ending())
         before = time.perf_counter()
-        for step in follow(result, new, out, wait=ending.wait, notice=notice, **options):
-            _tell(step, as_json, round(time.perf_counter() - before, 3))
+        for step in follow(result, new, out, wait=ending.wait, notice=tell, **options):
+            seconds = round(time.perf_counter() - before, 3)
+            _emit(step, seconds)
+            _tell(step, as_json, seconds)
             before = time.perf_counter()
+
+
+def _emit(step: Step, seconds: float) -> None:
+    """Tell who watches what a call added."""
+    kind = "skipped" if step.part is None else "finished"
+    emit(Event(kind, done=1, total=1, seconds=seconds, n_frames=step.added))
 
 
 def _tell(step: Step, as_json: bool, seconds: float) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import click
 
+from ..clusters.config import ClusterConfig
 from ..paper.settings import SIMULATIONS
-from .computing import session, writing
+from ..stores.address import Place
+from .computing import chosen, session, writing
 from .options import Sectioned, settings_of, taken
+from .reading import Location
 
 
 @click.group("demo")
@@ -23,10 +25,8 @@ def _command(name: str, kind: type[Any]) -> click.Command:
     """The command of one demonstration."""
 
     def callback(
-        out: Path | None,
-        cluster: str,
-        workers: int | None,
-        memory: int | None,
+        out: Place | None,
+        cluster: ClusterConfig,
         overwrite: bool,
         as_json: bool,
         **options: Any,
@@ -34,13 +34,12 @@ def _command(name: str, kind: type[Any]) -> click.Command:
         from ..paper.demo import demonstrate  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
         simulation = asdict(taken(kind, options))
-        where = "none" if cluster == "auto" else cluster  # a few thousand frames
-        with session(where, workers, memory) as stages:
+        with session(chosen(cluster, lambda: 0)) as stages:  # a few thousand frames
             result = demonstrate(name, out, simulation, stages, overwrite=overwrite)
         click.echo(json.dumps(result) if as_json else _text(result, out))
 
     command = Sectioned(name, callback=callback, help=_description(kind))
-    command.params.append(click.Argument(["out"], required=False, type=click.Path(path_type=Path)))
+    command.params.append(click.Argument(["out"], required=False, type=Location()))
     return settings_of(kind)(writing(command))
 
 
@@ -50,7 +49,7 @@ def _description(kind: type[Any]) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _text(result: dict[str, Any], out: Path | None) -> str:
+def _text(result: dict[str, Any], out: Place | None) -> str:
     """Scores as a table."""
     components = result["components"]
     accuracies = [name for name in next(iter(result["scores"].values())) if name.endswith("_accuracy")]

@@ -10,13 +10,14 @@ import inspect
 import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import cache
 from itertools import pairwise
 from typing import Any, TypeVar
 
 import click
 
 from ..frames.settings import choices_of, option_name, parts_of
-from .reading import FrameLength, Late, Named, Names, Row, Whole
+from .reading import ByteCount, FrameLength, Late, Named, Names, Row, Whole
 
 Config = TypeVar("Config")
 
@@ -68,6 +69,23 @@ def settings_of(*kinds: type[Any]) -> Callable[[click.Command], click.Command]:
     return decorate
 
 
+def settings_among(command: click.Command, kind: type[Any]) -> list[click.Option]:
+    """Options of a command that are fields of a dataclass.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Walk:
+    ...     steps: int = 10
+    >>> command = click.Command("walk", params=[click.Option(["--steps"]), click.Option(["--json"])])
+    >>> [option.name for option in settings_among(command, Walk)]
+    ['steps']
+    """
+    names = {option_name(member) for member in fields(kind)}
+    return [option for option in command.params if isinstance(option, click.Option) and option.name in names]
+
+
 def taken(kind: type[Config], values: dict[str, Any]) -> Config:
     """Take the settings of a dataclass out of the values of all options.
 
@@ -88,6 +106,7 @@ def taken(kind: type[Config], values: dict[str, Any]) -> Config:
     return kind(**own)
 
 
+@cache
 def documented(kind: type[Any]) -> dict[str, str]:
     """The string below each field of a class, on one line; nothing where the source is not installed."""
     try:
@@ -135,6 +154,14 @@ def _option(member: Field[Any], section: str, text: str) -> Setting:
     return option
 
 
+def _number(member: Field[Any]) -> click.ParamType[Any]:
+    """How a whole number is read, by its unit and the least that it may be."""
+    least = member.metadata.get("least")
+    if member.metadata.get("unit") == "bytes":
+        return ByteCount()
+    return click.INT if least is None else Whole(least)
+
+
 def _reader(member: Field[Any]) -> click.ParamType[Any]:
     """How the text of an option is read, by the annotation of its field."""
     parts, named = parts_of(member) - {"None"}, member.metadata.get("choices", ())
@@ -149,8 +176,7 @@ def _reader(member: Field[Any]) -> click.ParamType[Any]:
         listed = click.Choice(choices) if choices else click.STRING
         return Late(named) if callable(named) else listed
     if parts == {"int"}:
-        least = member.metadata.get("least")
-        return click.INT if least is None else Whole(least)
+        return _number(member)
     if parts == {"float"}:
         return click.FLOAT
     raise TypeError(f"options: no option can be made of {member.name}, a {member.type}. Annotate it with plain types.")

@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from ..stores.address import Address, place
 
 if TYPE_CHECKING:
     _Type = click.ParamType[Any]
 else:
     _Type = click.ParamType  # older versions of click do not say of what
+
+
+class Location(click.Path):
+    """A path, or an address such as s3://bucket/key."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read an address where it is one."""
+        found = place(value)
+        return found if isinstance(found, Address) else super().convert(value, param, ctx)
 
 
 class Whole(click.IntRange):

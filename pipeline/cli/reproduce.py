@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..clusters.config import ClusterConfig
 from .computing import computing, connected
 
 if TYPE_CHECKING:
@@ -23,9 +24,7 @@ if TYPE_CHECKING:
 @click.argument("name", type=click.Choice(["set-up", "sphere", "drift", "extension", "circle", "music", "all"]))
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--quick", is_flag=True, help="Only a few realisations, to check that everything works.")
-def reproduce_command(
-    name: str, out: Path, quick: bool, cluster: str, workers: int | None, memory: int | None, as_json: bool
-) -> None:
+def reproduce_command(name: str, out: Path, quick: bool, cluster: ClusterConfig, as_json: bool) -> None:
     """Run the experiments of the paper.
 
     Numbers, pictures and a table of claims (section V) are written to the folder OUT. After an interruption, the same
@@ -37,7 +36,7 @@ def reproduce_command(
 
     require_matplotlib()
     chosen = EXPERIMENTS if name == "all" else {name: EXPERIMENTS[name]}
-    with _works() as progress, connected(cluster, workers, memory):
+    with _works() as progress, connected(cluster):
         claims = reproduce(chosen, out, quick=quick, progress=progress)
     rows = {experiment: [asdict(claim) for claim in own] for experiment, own in claims.items()}
     click.echo(

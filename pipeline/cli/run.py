@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+import time
 from typing import Any
 
 import click
 
+from ..clusters.config import ClusterConfig
 from ..jobs.config import RunConfig
-from .computing import paying, session, writing
+from ..stores.address import Place
+from .computing import chosen, session, writing
 from .config_file import config_file
 from .options import Sectioned, settings_of, taken
+from .reading import Location
 from .warned import said
+from .watching import result_name, watching
 
 # Attributes of an embedding that say what it chose by itself.
 _CHOSEN = (
@@ -24,18 +28,19 @@ _CHOSEN = (
 )
 
 
+@watching(lambda options: result_name(options["paths"][-1]))
 @settings_of(RunConfig)
 @config_file
 @writing
 @click.command("run", cls=Sectioned)
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORDING... OUT")
+@click.argument("paths", nargs=-1, required=True, type=Location(), metavar="RECORDING... OUT")
+@click.option("--skip-existing", is_flag=True, help="Do nothing where OUT is a result of the same already.")
 def run_command(
-    paths: tuple[Path, ...],
-    cluster: str,
-    workers: int | None,
-    memory: int | None,
+    paths: tuple[Place, ...],
+    cluster: ClusterConfig,
     overwrite: bool,
     as_json: bool,
+    skip_existing: bool,
     **options: Any,
 ) -> None:
     """Estimate the hidden state of recordings.
@@ -43,21 +48,27 @@ def run_command(
     Several RECORDING... become segments of one, with gaps between them. OUT is a Zarr folder with the groups /frames,
     /embedding and /state, and /smoothed with --smooth. After a kill, the same command resumes from the last pass.
     """
+    from ..jobs.events import Event, emit  # noqa: PLC0415
     from ..jobs.label_scores import label_scores  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
     from ..jobs.run import check, count_frames, run  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
     if len(paths) < 2:
         raise click.UsageError("Name at least one recording, and the output last.")
     config = taken(RunConfig, options)
+    if skip_existing and _is_done(paths, config, overwrite, as_json):
+        emit(Event("skipped", done=1, total=1))
+        return
     check(paths[:-1], paths[-1], config, overwrite=overwrite)
-    if cluster == "auto":
-        cluster = paying(count_frames(paths[:-1], config))
-    with session(cluster, workers, memory) as stages:
+    cluster = chosen(cluster, lambda: count_frames(paths[:-1], config))
+    before = time.perf_counter()
+    with session(cluster) as stages:
         tree = run(paths[:-1], paths[-1], config, overwrite=overwrite, stages=stages)
+        n_frames, seconds = tree["frames"].sizes["frame"], time.perf_counter() - before
+        emit(Event("finished", done=1, total=1, seconds=seconds, n_frames=n_frames))
     embedding = tree["embedding"].to_dataset()
     summary = {
         "out": str(paths[-1]),
-        "n_frames": tree["frames"].sizes["frame"],
+        "n_frames": n_frames,
         "n_modes": embedding.sizes["mode"],
         "eigenvalues": [round(float(mu), 6) for mu in embedding["eigenvalue"].values],
         "residuals": [float(residual) for residual in embedding["residual"].values],
@@ -69,6 +80,22 @@ def run_command(
     if scored := label_scores(tree):
         summary["labels"] = scored
     click.echo(json.dumps(summary | {"warnings": said()}) if as_json else _text(summary))
+
+
+def _is_done(paths: tuple[Place, ...], config: RunConfig, overwrite: bool, as_json: bool) -> bool:
+    """Say so where there is nothing to do; another result is refused, unless it is to be replaced."""
+    from ..jobs.existing import made_already  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+
+    try:
+        done = made_already(paths[:-1], paths[-1], config)
+    except ValueError:
+        if not overwrite:
+            raise
+        return False
+    if done:
+        said = json.dumps({"out": str(paths[-1]), "skipped": True})
+        click.echo(said if as_json else f"done already: {paths[-1]} is a result of the same recordings and settings")
+    return done
 
 
 def _text(summary: dict[str, Any]) -> str:

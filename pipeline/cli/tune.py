@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
 
 from ..engine.config import EmbedConfig
 from ..jobs.config import FeatureConfig, OpenConfig, RunConfig
+from ..stores.address import Place
 from .config_file import config_file
 from .options import Sectioned, settings_of, taken
+from .reading import Location
 
 
 @settings_of(FeatureConfig, OpenConfig, EmbedConfig)
 @config_file
 @click.command("tune", cls=Sectioned)
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORDING... OUT.toml")
+@click.argument("paths", nargs=-1, required=True, type=Location(), metavar="RECORDING... OUT.toml")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
-def tune_command(paths: tuple[Path, ...], as_json: bool, **options: Any) -> None:
+def tune_command(paths: tuple[Place, ...], as_json: bool, **options: Any) -> None:
     """Find settings that suit recordings, without any label.
 
     Tries windows and scales on a sample of the frames, in this process, and takes those whose coordinates foretell most

@@ -38,13 +38,19 @@ _NEAR = 1e-6
 
 
 class Read(NamedTuple):
-    """Coordinates beside principal components (n, m), and whether a frame is new and far from all others (n,)."""
+    """Coordinates beside principal components (n, m), and whether a frame is new and far from all others (n,).
+
+    Of new frames also the row sum of affinities to the references, scaled as ``degree`` is, and the distance to the
+    nearest one, both (n,); NaN for embedded frames.
+    """
 
     values: Floats
     far: Booleans
+    kernel_sums: Floats
+    nearest: Floats
 
 
-def read(embedding: xr.Dataset, frames: xr.DataArray, number: Integers, past: Floats) -> Read:
+def read(embedding: xr.Dataset, frames: xr.DataArray, number: Integers, past: Floats, *, centred: bool = False) -> Read:
     """Coordinates and principal components of frames, embedded and new ones; this computes.
 
     Parameters
@@ -57,23 +63,26 @@ def read(embedding: xr.Dataset, frames: xr.DataArray, number: Integers, past: Fl
         Which embedded frame each is, -1 for new ones, as :func:`embedded_numbers` finds.
     past
         Frames along the axes that came before the first one in its segment, shape (h, axes), maybe none.
+    centred
+        Measure a new frame by the frames on both sides of it, as embedded ones are, where all of them are there
+        already; by default by those before it.
 
     Returns
     -------
     Numbers of all frames. Those of a new frame depend on it and the frames before it in its segment, at most a window
-    of them, and on nothing else: to the bit, however frames are cut into calls.
+    of them, and on nothing else: to the bit, however frames are cut into calls (centred: into segments).
 
     Notes
     -----
     O(n N p^2) time for n new frames, N references and p axes.
     """
     n, columns = len(number), embedding.sizes["mode"] + embedding.sizes["component"]
-    found = Read(np.empty((n, columns)), np.zeros(n, bool))
+    found = Read(np.empty((n, columns)), np.zeros(n, bool), np.full(n, np.nan), np.full(n, np.nan))
     known = number >= 0
     found.values[known] = known_coordinates(embedding)[number[known]]
     if not known.all():
         with one_blas_thread():
-            _read_new(embedding, frames, ~known, past, found)
+            _read_new(embedding, frames, ~known, past, found, centred)
     return found
 
 
@@ -172,18 +181,20 @@ def _map_of(embedding: xr.Dataset) -> _Map:
     )
 
 
-def _read_new(embedding: xr.Dataset, frames: xr.DataArray, new: Booleans, past: Floats, found: Read) -> None:
+def _read_new(
+    embedding: xr.Dataset, frames: xr.DataArray, new: Booleans, past: Floats, found: Read, centred: bool
+) -> None:
     """Fill in new frames, span by span, each against every block of references."""
     there = _map_of(embedding)
     data = frames.transpose("frame", "feature")
     rows = data.data if data.chunks else np.asarray(data.values)
     segment = segment_of(frames)
     spans = [span for span in blocks(len(new), _SPAN) if new[slice(*span)].any()]
-    made = [_span_tasks(there, rows, segment, past, span) for span in spans]
-    for span, (values, principal, far) in zip(spans, compute(made, "extend"), strict=True):
+    made = [_span_tasks(there, rows, segment, past, span, centred) for span in spans]
+    for span, part in zip(spans, compute(made, "extend"), strict=True):
         own = np.flatnonzero(new[slice(*span)])
-        found.values[span[0] + own] = np.hstack([values, principal])[own]
-        found.far[span[0] + own] = far[own]
+        for whole, values in zip(found, part, strict=True):
+            whole[span[0] + own] = values[own]
 
 
 def _divisors(embedding: xr.Dataset) -> Floats:
@@ -203,14 +214,15 @@ def _divisors(embedding: xr.Dataset) -> Floats:
     return np.asarray(np.where(slope > 0, 1 / np.where(slope > 0, slope, 1.0), mu))
 
 
-def _span_tasks(there: _Map, data: Any, segment: Integers, past: Floats, span: Span) -> Delayed:
-    """Coordinates, principal components and far frames of one span."""
+def _span_tasks(there: _Map, data: Any, segment: Integers, past: Floats, span: Span, centred: bool) -> Delayed:
+    """What is read of the frames of one span."""
     h, distance, epsilon = len(past), there.known.distance, there.epsilon
     longer = np.concatenate([np.full(h, segment[0]), segment])
-    starts, stops = shrinking_windows(longer, there.window, (span[0] + h, span[1] + h), causal=True)
+    starts, stops = shrinking_windows(longer, there.window, (span[0] + h, span[1] + h), causal=not centred)
     low = int(starts[0])
-    frames = rows_of(data, (max(low - h, 0), span[1]))
-    slab = task(_slab, distance.axes, past[min(low, h) :], frames, starts - low, stops - low, span)
+    frames = rows_of(data, (max(low - h, 0), int(stops[-1]) - h))
+    rows, first = np.arange(*span) + h - low, max(low - h, 0)
+    slab = task(_slab, distance.axes, past[min(low, h) :], frames, starts - low, stops - low, rows, first)
     lenders = zip(there.known.parts, there.packed, strict=True)
     lent = [task(_lend, slab, distance, part, packed, epsilon) for part, packed in lenders]
     measured = task(_measured, slab, distance, lent, epsilon)
@@ -224,16 +236,18 @@ def _along(axes: Axes, frames: Array) -> Floats:
     return centred if axes.basis is None else observer.project(centred, np.zeros(1), np.ascontiguousarray(axes.basis.T))
 
 
-def _slab(axes: Axes, before: Floats, frames: Array, starts: Integers, stops: Integers, span: Span) -> Slab:
-    """New frames with those before them, and their windows."""
+def _slab(
+    axes: Axes, before: Floats, frames: Array, starts: Integers, stops: Integers, rows: Integers, first: int
+) -> Slab:
+    """New frames with those around them, and their windows; ``first`` is the number of the first frame that is read."""
     bad = first_not_finite(np.asarray(frames, np.float64))
     if bad is not None:
         raise ValueError(
-            f"observe: frames must be finite; frame {span[1] - len(frames) + bad} holds NaN or infinity. Leave such "
+            f"observe: frames must be finite; frame {first + bad} holds NaN or infinity. Leave such "
             "frames out, with a new segment after each hole."
         )
     values = np.concatenate([before, _along(axes, frames)])
-    return Slab(values, stops - 1, starts, None, stops - starts)
+    return Slab(values, rows, starts, None, stops - starts)
 
 
 def _lend(slab: Slab, distance: Distance, reference: Reference, packed: Floats, epsilon: float) -> Lent:
@@ -254,16 +268,19 @@ def _measured(slab: Slab, distance: Distance, lent: list[Lent], epsilon: float) 
     return slab._replace(precisions=(own + around) / 2)
 
 
-def _shares(slab: Slab, distance: Distance, reference: Reference, epsilon: float) -> Floats:
-    """Shares of one block of references, for as many new frames at a time as in every other call."""
+def _shares(slab: Slab, distance: Distance, reference: Reference, epsilon: float) -> tuple[Floats, Floats]:
+    """Shares of one block of references, and the distance to its nearest; always as many new frames at a time."""
     frames, known, parts = slab.frames[slab.rows], slab.precisions, []
     for first, own in _batches(len(frames)):
         some = Slab(frames, own, own, None, None, None if known is None else known[own])
         with np.errstate(over="ignore", invalid="ignore"):
             block = distance.block(some)
-        found = extension.shares(block, reference, epsilon, None, one_sided=False)
-        parts.append(found[: len(frames) - first])
-    return np.concatenate(parts)
+        apart = extension.apart(block, reference.block, one_sided=False)
+        nearest = apart.min(axis=1).astype(np.float64)
+        found = extension.shares_at(apart, reference, epsilon, None, one_sided=False)
+        parts.append((found[: len(frames) - first], nearest[: len(frames) - first]))
+    shares, nearest = (np.concatenate(values) for values in zip(*parts, strict=True))
+    return shares, nearest
 
 
 def _batches(n: int) -> Iterator[tuple[int, Integers]]:
@@ -272,9 +289,9 @@ def _batches(n: int) -> Iterator[tuple[int, Integers]]:
         yield first, np.minimum(np.arange(first, first + _TOGETHER), n - 1)
 
 
-def _finish(
-    slab: Slab, shares: list[Floats], divisors: Floats, factor: float, below: float
-) -> tuple[Floats, Floats, Booleans]:
+def _finish(slab: Slab, shares: list[tuple[Floats, Floats]], divisors: Floats, factor: float, below: float) -> Read:
     """Coordinates from the shares of all references; principal components are the first axes."""
-    found = extension.finish(shares, divisors, factor, below)
-    return found.coordinates, slab.frames[slab.rows][:, :PRINCIPAL], found.far
+    found = extension.finish([own for own, _ in shares], divisors, factor, below)
+    nearest = np.min([least for _, least in shares], axis=0)
+    values = np.hstack([found.coordinates, slab.frames[slab.rows][:, :PRINCIPAL]])
+    return Read(values, found.far, found.kernel_sums, nearest)

@@ -179,6 +179,17 @@ def check_checkpoint(folder: Path) -> None:
     check_folder(_WHAT, folder, _MARK)
 
 
+def claim_passes(folder: Path) -> None:
+    """Make a folder one for passes, so that those of an earlier run can be put there.
+
+    Raises
+    ------
+    ValueError, OSError
+        As :func:`.ownership.claim` says.
+    """
+    claim(_WHAT, folder, _MARK)
+
+
 def fingerprint(problem: dict[str, Any]) -> str:
     """Digest of settings and arrays that a problem is told by.
 

@@ -13,13 +13,16 @@ from xarray.backends import BackendArray
 from xarray.core import indexing
 from zarr.errors import ContainsArrayError, NodeTypeValidationError
 
+from ..stores.address import Address, Place
+from ..stores.refusals import MissingError, StoreError
+from ..stores.zarrs import zarr_target
 from .hdf5_scan import is_hdf5, scan_hdf5
 from .mapped import release
 from .netcdf3_scan import check_netcdf3, is_netcdf3
 from .ordinary import refusal
 from .stored import Stored, check_channels, check_stored
+from .zarr_listed import groups_at, scan_place
 from .zarr_plain import open_plain, without_zero_fill
-from .zarr_scan import scan_zarr
 
 MOST_INDEXED = 2**22
 """A coordinate of more values gets no index, which would hold it in memory: it is read when it is used."""
@@ -50,14 +53,14 @@ _GO_WITH = {
 
 
 def open_lazily(
-    path: Path, engine: str | None, options: Mapping[str, Any], group: str | None = None, time_dim: str | None = None
+    path: Place, engine: str | None, options: Mapping[str, Any], group: str | None = None, time_dim: str | None = None
 ) -> tuple[xr.Dataset, dict[str, Stored]]:
     """Open a file or a Zarr folder without reading values.
 
     Parameters
     ----------
     path
-        An ordinary file or folder.
+        An ordinary file or folder, or the address of a Zarr store.
     engine
         Of xarray; None to find it.
     options
@@ -77,10 +80,8 @@ def open_lazily(
         It is not what its name says, is damaged, or may not be opened.
     """
     stored = _looked_at(path, engine)
-    engine = engine or ("zarr" if path.is_dir() else _engine_of(path, options))
-    if engine is None:
-        raise ValueError(_unknown_format(path))
-    own = _own_options(path, engine, options) | ({"consolidated": False} if engine == "zarr" else {})
+    engine = _engine_for(path, engine, options)
+    own = _own_options(path, engine, options) | ({"consolidated": _is_web(path)} if engine == "zarr" else {})
     if group is not None:
         stored, own = _stored_in(path, engine, group), {**own, "group": group}
     try:
@@ -92,34 +93,63 @@ def open_lazily(
             dataset.encoding["groups"] = _groups(path)
         # A table has been read whole: what becomes of its file no longer matters.
         return (dataset.load() if engine == _TABLES else dataset), stored
-    except Warning:
+    except (Warning, StoreError, MissingError):
         raise
     except Exception as error:
-        own_words = os.path.abspath(path) in str(error) or str(error).startswith(f"{engine.removeprefix(_OWN)}: ")
+        own_words = (isinstance(path, Path) and os.path.abspath(path) in str(error)) or str(error).startswith(
+            f"{engine.removeprefix(_OWN)}: "
+        )
         if engine != "zarr" and own_words and isinstance(error, OSError | ValueError | ImportError):
             raise  # a reader of this project has said it already
         raise ValueError(_why_not(path, engine, error)) from None
 
 
-def _of_zarr(path: Path, own: Mapping[str, Any], time_dim: str | None) -> xr.Dataset:
+def _engine_for(path: Place, engine: str | None, options: Mapping[str, Any]) -> str:
+    """The engine for a place; the address of anything else than Zarr does not come here."""
+    if isinstance(path, Address):
+        return "zarr"
+    found = engine or ("zarr" if path.is_dir() else _engine_of(path, options))
+    if found is None:
+        raise ValueError(_unknown_format(path))
+    return found
+
+
+def _is_web(path: Place) -> bool:
+    """Whether a place cannot list what it has."""
+    return isinstance(path, Address) and path.is_web
+
+
+def _inside(path: Place, group: str) -> Place:
+    """A group in a store."""
+    for part in filter(None, group.split("/")):
+        path = path / part
+    return path
+
+
+def _of_zarr(path: Place, own: Mapping[str, Any], time_dim: str | None) -> xr.Dataset:
     """The dataset of a Zarr group or array, whoever wrote it."""
-    place = path.joinpath(*(part for part in str(own.get("group") or "").split("/") if part))
+    place = _inside(path, str(own.get("group") or ""))
     plain = open_plain(place, time_dim)
     return without_zero_fill(_decoded(path, "zarr", own), place) if plain is None else plain
 
 
-def _decoded(path: Path, engine: str, own: Mapping[str, Any]) -> xr.Dataset:
+def _decoded(path: Place, engine: str, own: Mapping[str, Any]) -> xr.Dataset:
     """The dataset, its times as date-times where NumPy has their calendar and years; else as numbers."""
     how: dict[str, Any] = {"engine": engine, "chunks": None, "cache": False, "create_default_indexes": False, **own}
     try:
-        return xr.open_dataset(path, **how)
+        return xr.open_dataset(_opened_by_xarray(path), **how)
     except (ValueError, ImportError, OverflowError) as error:
         if "decode time" not in str(error) and "cftime" not in str(error):
             raise
-        return xr.open_dataset(path, decode_times=False, **how)
+        return xr.open_dataset(_opened_by_xarray(path), decode_times=False, **how)
 
 
-def _stored_in(path: Path, engine: str, group: str) -> dict[str, Stored]:
+def _opened_by_xarray(path: Place) -> Any:
+    """What xarray opens."""
+    return path if isinstance(path, Path) else zarr_target(path)
+
+
+def _stored_in(path: Place, engine: str, group: str) -> dict[str, Stored]:
     """What the arrays of a group store, where that can be told."""
     if engine.startswith(_OWN):
         raise ValueError(f"open_recording: group is for NetCDF files and Zarr folders; got {path}. Leave it out.")
@@ -128,18 +158,20 @@ def _stored_in(path: Path, engine: str, group: str) -> dict[str, Stored]:
         raise ValueError(
             f"open_recording: group must name a group in {path}; got {group!r}. Write it as in 'night/eeg'."
         )
-    if engine != "zarr" and is_netcdf3(path):
+    if engine != "zarr" and isinstance(path, Path) and is_netcdf3(path):
         raise ValueError(f"open_recording: group must be left out where there are none; got {group!r} for {path}.")
     if engine != "zarr":
         return {}
-    if not path.joinpath(*inside).is_dir():
+    if isinstance(path, Path) and not path.joinpath(*inside).is_dir():
         there = ", ".join(_groups(path)[:9]) or "none"
         raise ValueError(f"open_recording: group must name a group in {path}; got {group!r} where there are {there}.")
-    return scan_zarr(path.joinpath(*inside))
+    return scan_place(_inside(path, group))
 
 
-def _groups(path: Path) -> list[str]:
+def _groups(path: Place) -> list[str]:
     """Groups of a file or a folder, by their paths."""
+    if isinstance(path, Address):
+        return groups_at(path)
     if path.is_dir():
         marks = sorted({mark.parent for name in ("zarr.json", ".zgroup") for mark in path.glob(f"*/**/{name}")})
         arrays = {mark.parent for mark in path.glob("**/.zarray")}
@@ -164,7 +196,7 @@ def _head_of(place: Path) -> bytes:
     return mark.read_bytes()[:4096] if mark.is_file() else b'"group"'
 
 
-def guarded(path: Path, dataset: xr.Dataset, stored: Mapping[str, Stored], *, quiet: bool) -> xr.Dataset:
+def guarded(path: Place, dataset: xr.Dataset, stored: Mapping[str, Stored], *, quiet: bool) -> xr.Dataset:
     """The variables of a recording, whose every read looks at the file first, and coordinates with indexes where short.
 
     Parameters
@@ -209,7 +241,7 @@ def _known(engine: str) -> tuple[str, ...]:
     return tuple(backend.open_dataset_parameters or ()) if backend is not None else ()
 
 
-def _own_options(path: Path, engine: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def _own_options(path: Place, engine: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Options that are for the reader; others are refused, but for the one that only a table heeds."""
     known = _known(engine)
     unknown = [name for name in options if name not in known and name not in _LATER]
@@ -219,7 +251,7 @@ def _own_options(path: Path, engine: str, options: Mapping[str, Any]) -> dict[st
     return {name: value for name, value in options.items() if name in known}
 
 
-def _read_now(path: Path, name: str, variable: xr.Variable) -> xr.Variable:
+def _read_now(path: Place, name: str, variable: xr.Variable) -> xr.Variable:
     """A short coordinate in memory."""
     with _Named(path, name):
         return variable.load()
@@ -247,16 +279,18 @@ def _preferred(variable: xr.Variable) -> dict[Hashable, Any]:
 class _Mark:
     """Which file it was, when it was opened."""
 
-    def __init__(self, path: str, found: os.stat_result) -> None:
-        self.path, self.size, self.inode, self.changed = path, found.st_size, found.st_ino, found.st_mtime_ns
+    def __init__(self, path: str, found: os.stat_result | None) -> None:
+        self.path, self.found = path, found
 
     @classmethod
-    def of(cls, path: Path) -> _Mark:
-        """The mark of a file or a folder."""
-        return cls(os.path.abspath(path), os.stat(path))
+    def of(cls, path: Place) -> _Mark:
+        """The mark of a file or a folder; an address has none."""
+        return cls(os.path.abspath(path), os.stat(path)) if isinstance(path, Path) else cls(str(path), None)
 
     def check(self) -> None:
         """Refuse a file that is not what was opened: a memory map of one that shrank ends the process."""
+        if self.found is None:
+            return
         try:
             now = os.stat(self.path)
         except OSError as error:
@@ -265,10 +299,10 @@ class _Mark:
             ) from None
         if os.path.isdir(self.path):
             return  # the size of a folder says nothing
-        if now.st_size < self.size:
-            got = f"{now.st_size} bytes of {self.size}"
+        if now.st_size < self.found.st_size:
+            got = f"{now.st_size} bytes of {self.found.st_size}"
             raise refusal(self.path, "not shrink while it is read", got, "Restore it, and open it again")
-        if now.st_ino != self.inode and now.st_mtime_ns != self.changed:
+        if now.st_ino != self.found.st_ino and now.st_mtime_ns != self.found.st_mtime_ns:
             got = "another file in its place"
             raise refusal(self.path, "stay in place while it is read", got, "Open it again")
 
@@ -276,8 +310,8 @@ class _Mark:
 class _Named:
     """Errors of reading name the file and the variable."""
 
-    def __init__(self, path: str | Path, name: str, where: str = "") -> None:
-        self.path, self.name, self.where = os.fspath(path), name, where
+    def __init__(self, path: str | Place, name: str, where: str = "") -> None:
+        self.path, self.name, self.where = str(path), name, where
 
     def __enter__(self) -> None:
         """Nothing to do."""
@@ -323,10 +357,10 @@ class Guarded(BackendArray):
             return values
 
 
-def _looked_at(path: Path, engine: str | None) -> dict[str, Stored]:
+def _looked_at(path: Place, engine: str | None) -> dict[str, Stored]:
     """What the arrays of a file store; a file that may not be opened is refused."""
-    if path.is_dir():
-        return scan_zarr(path)
+    if isinstance(path, Address) or path.is_dir():
+        return scan_place(path)
     if engine == "zarr":
         raise refusal(path, "be a folder to be read as Zarr", "a file", "Unpack it, and name the folder")
     if engine is not None and engine.startswith(_OWN) and not is_hdf5(path):
@@ -354,13 +388,13 @@ def _engine_of(path: Path, options: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _why_not(path: Path, engine: str | None, error: Exception) -> str:
+def _why_not(path: Place, engine: str | None, error: Exception) -> str:
     """Why a file could not be opened."""
     said = " ".join(str(error).split()) or type(error).__name__
     if engine == "zarr" and isinstance(error, FileNotFoundError | ContainsArrayError | NodeTypeValidationError):
         return f"open_recording: {path} is not a Zarr group. Name the folder that holds zarr.json or .zgroup."
     nothing_fits = "found the following matches" in said or "did not find a match" in said
-    if nothing_fits or (isinstance(error, ImportError) and path.is_file()):
+    if isinstance(path, Path) and (nothing_fits or (isinstance(error, ImportError) and path.is_file())):
         return _unknown_format(path)
     return f"open_recording: {path} could not be read: {said}. Is it damaged?"
 

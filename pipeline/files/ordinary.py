@@ -7,6 +7,8 @@ import os
 import stat
 from pathlib import Path
 
+from ..stores.address import Address
+
 _KINDS = (
     (stat.S_ISFIFO, "a FIFO (named pipe)"),
     (stat.S_ISSOCK, "a socket"),
@@ -15,7 +17,7 @@ _KINDS = (
 )
 
 
-def refusal(path: str | os.PathLike[str], must: str, got: str, remedy: str) -> ValueError:
+def refusal(path: str | os.PathLike[str] | Address, must: str, got: str, remedy: str) -> ValueError:
     """Build the error of a recording that is not opened.
 
     Parameters
@@ -34,7 +36,7 @@ def refusal(path: str | os.PathLike[str], must: str, got: str, remedy: str) -> V
     >>> refusal("a.nc", "be a file", "a socket", "Name the file")
     ValueError('open_recording: a.nc must be a file; got a socket. Name the file.')
     """
-    return ValueError(f"open_recording: {os.fspath(path)} must {must}; got {got}. {remedy}.")
+    return ValueError(f"open_recording: {path} must {must}; got {got}. {remedy}.")
 
 
 def check_ordinary(path: Path, what: str = "open_recording") -> None:

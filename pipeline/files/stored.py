@@ -6,11 +6,11 @@ Throughout: a *declared* size is what the metadata claim, a *stored* one what li
 from __future__ import annotations
 
 import math
-import os
 import warnings
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ..stores.address import Place
 from .ordinary import refusal
 
 MOST_BYTES_A_CHUNK = 2**31
@@ -46,7 +46,7 @@ class Stored(NamedTuple):
         return math.prod(self.shape) * self.itemsize
 
 
-def check_declared(path: str | os.PathLike[str], name: str, array: Stored) -> None:
+def check_declared(path: str | Place, name: str, array: Stored) -> None:
     """Refuse an array of which a part alone would exhaust the memory, whether it is used or not.
 
     Parameters
@@ -81,7 +81,7 @@ def check_declared(path: str | os.PathLike[str], name: str, array: Stored) -> No
         )
 
 
-def check_stored(path: str | os.PathLike[str], arrays: Iterable[tuple[str, Stored]], *, quiet: bool = False) -> None:
+def check_stored(path: str | Place, arrays: Iterable[tuple[str, Stored]], *, quiet: bool = False) -> None:
     """Refuse a recording of which hardly anything is stored, and say where a part is missing.
 
     What is missing reads as the fill value. That is right where a writer leaves out what equals it, as Zarr's do;
@@ -125,7 +125,7 @@ def check_stored(path: str | os.PathLike[str], arrays: Iterable[tuple[str, Store
             )
         if array.n_stored < array.n_chunks and not quiet:
             warnings.warn(
-                f"open_recording: {os.fspath(path)} stores {array.n_stored} of {array.n_chunks} chunks of {name!r}; "
+                f"open_recording: {path} stores {array.n_stored} of {array.n_chunks} chunks of {name!r}; "
                 f"the others read as the fill value {array.fill}. Copy it again, unless that is what was recorded.",
                 stacklevel=2,
             )
@@ -137,7 +137,7 @@ def _expands(array: Stored) -> bool:
     return array.declared_bytes * share > max(_LARGE, _MOST_EXPANSION * array.n_bytes)
 
 
-def check_channels(path: str | os.PathLike[str], n_channels: int) -> None:
+def check_channels(path: str | Place, n_channels: int) -> None:
     """Refuse more channels than any recording has.
 
     Examples

@@ -6,9 +6,7 @@ along which an array called ``time`` runs, or whichever the user names.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,9 @@ import xarray as xr
 import zarr
 from xarray.backends import BackendArray
 from xarray.core import indexing
+
+from ..stores.address import Address, Place
+from ..stores.zarrs import zarr_target
 
 ROOT = "recording"
 """Name of an array that is a whole store."""
@@ -30,12 +31,12 @@ class ZarrArray(BackendArray):
     Parameters
     ----------
     path
-        Folder of the array.
+        Where the array lies.
     array
         As zarr opened it.
     """
 
-    def __init__(self, path: str, array: Any) -> None:
+    def __init__(self, path: Place, array: Any) -> None:
         self.path, self._array = path, array
         self.shape, self.dtype = array.shape, array.dtype
 
@@ -50,11 +51,11 @@ class ZarrArray(BackendArray):
     def _read(self, key: tuple[Any, ...]) -> Any:
         """Read integers and slices."""
         if self._array is None:
-            self._array = zarr.open_array(self.path, mode="r")
+            self._array = zarr.open_array(zarr_target(self.path), mode="r")
         return self._array[key]
 
 
-def open_plain(path: Path, time_dim: str | None) -> xr.Dataset | None:
+def open_plain(path: Place, time_dim: str | None) -> xr.Dataset | None:
     """Open a store of arrays whose dimensions have no names.
 
     Parameters
@@ -76,7 +77,7 @@ def open_plain(path: Path, time_dim: str | None) -> xr.Dataset | None:
     >>> open_plain(folder, None)["recording"].dims
     ('time', 'dim_1')
     """
-    node = zarr.open(str(path), mode="r")
+    node = zarr.open(zarr_target(path), mode="r")
     arrays = {ROOT: node} if isinstance(node, zarr.Array) else dict(node.arrays())
     if not arrays or (not isinstance(node, zarr.Array) and all(_named(array) for array in arrays.values())):
         return None
@@ -94,7 +95,7 @@ def open_plain(path: Path, time_dim: str | None) -> xr.Dataset | None:
     return xr.Dataset(variables, attrs=dict(node.attrs)).assign_coords(xr.Coordinates(coords, indexes={}))
 
 
-def without_zero_fill(dataset: xr.Dataset, path: Path) -> xr.Dataset:
+def without_zero_fill(dataset: xr.Dataset, path: Place) -> xr.Dataset:
     """A dataset in which 0 is 0, where Zarr 2 names it as the fill value by default; xarray reads NaN.
 
     Parameters
@@ -104,11 +105,12 @@ def without_zero_fill(dataset: xr.Dataset, path: Path) -> xr.Dataset:
     path
         Folder of the group.
     """
-    zeros = [name for name, array in zarr.open_group(str(path), mode="r").arrays() if _fills_with_zero(array)]
+    zeros = [name for name, array in zarr.open_group(zarr_target(path), mode="r").arrays() if _fills_with_zero(array)]
     if not zeros:
         return dataset
     how: dict[str, Any] = {"chunks": None, "cache": False, "create_default_indexes": False, "consolidated": False}
-    raw = xr.open_dataset(path, engine="zarr", mask_and_scale=False, decode_times=False, **how)
+    how["consolidated"] = isinstance(path, Address) and path.is_web
+    raw = xr.open_dataset(zarr_target(path), engine="zarr", mask_and_scale=False, decode_times=False, **how)
     right = {name: _unmasked(name, raw[name].variable, dataset[name].dtype.kind in "mM") for name in zeros}
     coords = {name: variable for name, variable in right.items() if name in dataset.coords}
     found = dataset.assign({name: variable for name, variable in right.items() if name not in coords})
@@ -160,10 +162,10 @@ def _dims(name: str, shape: tuple[int, ...], n_time: int | None, sizes: Mapping[
     return tuple(dims)
 
 
-def _variable(name: str, place: Path, array: Any, dims: tuple[str, ...]) -> xr.Variable:
+def _variable(name: str, place: Place, array: Any, dims: tuple[str, ...]) -> xr.Variable:
     """A lazy variable, decoded as its attributes say."""
     chunks = getattr(array, "shards", None) or array.chunks
-    lazy = indexing.LazilyIndexedArray(ZarrArray(os.path.abspath(place), array))
+    lazy = indexing.LazilyIndexedArray(ZarrArray(place if isinstance(place, Address) else place.absolute(), array))
     attrs = {key: value for key, value in array.attrs.items() if key != "_ARRAY_DIMENSIONS"}
     encoding = {"preferred_chunks": dict(zip(dims, chunks, strict=True))}
     return xr.conventions.decode_cf_variable(name, xr.Variable(dims, lazy, attrs, encoding))

@@ -12,17 +12,19 @@ import math
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..stores.address import Place
 from .ordinary import refusal, special_kind
 from .stored import Stored, check_declared
 
-_DOCUMENTS = ("zarr.json", ".zgroup", ".zarray", ".zattrs", ".zmetadata")
-_MOST_BYTES, _MOST_FOLDERS, _MOST_FILES, _DEEPEST = 2**22, 10_000, 5_000_000, 32
+DOCUMENTS = ("zarr.json", ".zgroup", ".zarray", ".zattrs", ".zmetadata")
+MOST_BYTES, _MOST_FOLDERS, MOST_FILES, _DEEPEST = 2**22, 10_000, 5_000_000, 32
 # Of numcodecs: what decodes bytes, numbers and text alone. Not: pickle, json2, msgpack2, which make objects.
 _NUMCODECS = re.compile(
     "blosc|zlib|gzip|bz2|lzma|lz4|zstd|shuffle|delta|fixedscaleoffset|quantize|bitround|packbits|astype|categorize|"
@@ -37,6 +39,8 @@ _TYPES = re.compile(
     r"null_terminated_bytes|raw_bytes|numpy\.(?:datetime64|timedelta64)|struct(?:ured)?"
 )
 _CHUNK = re.compile(r"c|(?:c[./])?\d+(?:[./]\d+)*")
+Count = Callable[[list[int]], tuple[int, int]]
+"""Chunks that are there and their bytes, for the numbers of chunks along the dimensions."""
 _REWRITE = "Store it again with zstd, blosc, gzip or zlib, on a computer that trusts it"
 
 
@@ -75,9 +79,11 @@ def scan_zarr(root: Path) -> dict[str, Stored]:
     waiting, seen = [root], 0
     while waiting:
         folder = waiting.pop()
-        arrays = [array for name in _DOCUMENTS if (array := _array_of(root, folder, name))]
+        arrays = [array for name in DOCUMENTS if (array := _array_of(root, folder, name))]
         if arrays and folder in (root, root / folder.name):
-            found["recording" if folder == root else folder.name] = _stored(root, folder, arrays[0])
+            found["recording" if folder == root else folder.name] = stored_of(
+                root, folder.name, arrays[0], partial(_count, root, folder)
+            )
         if not arrays:
             waiting += _folders(root, folder)
         seen += 1
@@ -88,28 +94,13 @@ def scan_zarr(root: Path) -> dict[str, Stored]:
     return found
 
 
-def check_harmless(result: Path) -> None:
-    """Refuse a stored result, made by somebody else, that would run code.
-
-    Parameters
-    ----------
-    result
-        A Zarr folder.
-
-    Raises
-    ------
-    ValueError
-        As :func:`scan_zarr` says.
-    """
-    try:
-        scan_zarr(result)
-    except ValueError as error:
-        raise ValueError(str(error).replace("open_recording", "open_result", 1)) from None
-
-
 def _array_of(root: Path, folder: Path, name: str) -> dict[str, Any]:
+    """The array that a document in a folder describes, empty where it describes none; all that it names are checked."""
+    return scanned(root, str(folder.relative_to(root)), name, _document(root, folder, name))
+
+
+def scanned(root: Place, where: str, name: str, document: dict[str, Any]) -> dict[str, Any]:
     """The array that a document describes, empty where it describes none; all that it names are checked."""
-    document = _document(root, folder, name)
     table = document if name == ".zmetadata" else document.get("consolidated_metadata")
     entries = table.get("metadata") if isinstance(table, dict) else None
     for key, entry in (entries if isinstance(entries, dict) else {}).items():
@@ -117,7 +108,7 @@ def _array_of(root: Path, folder: Path, name: str) -> dict[str, Any]:
             _check_codecs(root, str(key), entry)
     if name != ".zarray" and document.get("node_type") != "array":
         return {}
-    _check_codecs(root, str(folder.relative_to(root)), document)
+    _check_codecs(root, where, document)
     return document
 
 
@@ -128,21 +119,31 @@ def _document(root: Path, folder: Path, name: str) -> dict[str, Any]:
         size = _checked_entry(root, path, path.lstat())
     except FileNotFoundError:
         return {}
-    if name == ".zmetadata" and size > _MOST_BYTES:
+    if name == ".zmetadata" and size > MOST_BYTES:
         return {}  # stores are opened without it
-    if size > _MOST_BYTES:
+    check_length(root, path, size)
+    return parsed(root, path, path.read_bytes())
+
+
+def check_length(root: Place, path: Place, size: int) -> None:
+    """Refuse a document that is longer than any that describes recordings."""
+    if size > MOST_BYTES:
         raise refusal(
-            root, f"have metadata of at most {_MOST_BYTES} bytes", f"{size} in {path}", "Remove its attributes"
+            root, f"have metadata of at most {MOST_BYTES} bytes", f"{size} in {path}", "Remove its attributes"
         )
+
+
+def parsed(root: Place, path: Place, content: bytes) -> dict[str, Any]:
+    """The metadata in a document."""
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(content)
     except (ValueError, RecursionError) as error:
         why = "nested too deeply" if isinstance(error, RecursionError) else f"no JSON ({error})"
         raise refusal(root, "have readable metadata", f"{path}, which is {why}", "Copy it again") from None
     return document if isinstance(document, dict) else {}
 
 
-def _check_codecs(root: Path, name: str, document: dict[str, Any]) -> None:
+def _check_codecs(root: Place, name: str, document: dict[str, Any]) -> None:
     """Refuse codecs and dtypes that are not known."""
     try:
         unknown = [*_unknown_codecs(document), *_unknown_types(document)]
@@ -190,7 +191,7 @@ def _name(codec: Any, key: str) -> str:
     return str(codec.get(key)) if isinstance(codec, dict) else str(codec)
 
 
-def _stored(root: Path, folder: Path, document: dict[str, Any]) -> Stored:
+def stored_of(root: Place, name: str, document: dict[str, Any], count: Count) -> Stored:
     """What an array declares and stores."""
     try:
         shape = tuple(int(n) for n in document["shape"])
@@ -198,11 +199,11 @@ def _stored(root: Path, folder: Path, document: dict[str, Any]) -> Stored:
         counts = [-(-n // max(1, c)) for n, c in zip(shape, grid, strict=True)]
         chunk = _inner_chunk(document) or grid
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        got = f"{type(error).__name__} ({error}) in those of {folder.name!r}"
+        got = f"{type(error).__name__} ({error}) in those of {name!r}"
         raise refusal(root, "have readable metadata", got, "Copy it again") from None
-    n_stored, n_bytes = _count(root, folder, counts)
+    n_stored, n_bytes = count(counts)
     array = Stored(shape, itemsize, chunk, math.prod(counts), n_stored, n_bytes, str(document.get("fill_value")))
-    check_declared(root, folder.name, array)
+    check_declared(root, name, array)
     return array
 
 
@@ -242,7 +243,7 @@ def _count(root: Path, folder: Path, counts: list[int]) -> tuple[int, int]:
         place, prefix = waiting.pop()
         with os.scandir(place) as entries:
             for entry in entries:
-                if not prefix and entry.name in _DOCUMENTS:
+                if not prefix and entry.name in DOCUMENTS:
                     continue
                 key = prefix + entry.name
                 if entry.is_dir(follow_symlinks=False):
@@ -253,15 +254,15 @@ def _count(root: Path, folder: Path, counts: list[int]) -> tuple[int, int]:
                 plain = stat.S_ISREG(found.st_mode)
                 size = found.st_size if plain else _checked_entry(root, Path(entry.path), found)
                 n_files += 1
-                if _within(key, counts):
+                if is_chunk(key, counts):
                     n_stored, n_bytes = n_stored + 1, n_bytes + size
-                if n_files > _MOST_FILES:
-                    must = f"have at most {_MOST_FILES} chunks"
+                if n_files > MOST_FILES:
+                    must = f"have at most {MOST_FILES} chunks"
                     raise refusal(root, must, f"more in {folder.name!r}", "Store it in larger chunks")
     return n_stored, n_bytes
 
 
-def _within(key: str, counts: list[int]) -> bool:
+def is_chunk(key: str, counts: list[int]) -> bool:
     """Whether a file name is that of a chunk of the array."""
     parts = key.removeprefix("c").replace("/", ".").strip(".").split(".")
     if not counts:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any, TypeGuard
 
-import dask.array as da
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
@@ -23,6 +22,7 @@ from manifold_observer.tasks.frames import log_rms as log_rms_task
 from manifold_observer.tasks.frames import stft as stft_task
 
 from .carried import carried
+from .edges import given_edges, shared_edges
 from .given import keeps_dates
 from .labels import channel_name, in_order
 from .recording import Clock, clock, start_time
@@ -37,8 +37,6 @@ _LEAST_ASSUMED = 2.0
 # As fast a clock in milliseconds would be faster than any.
 _SURE_RATE = 100.0
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
-# Most cells that a histogram takes from the data by itself.
-_MAX_COUNT_BINS = 256
 
 
 @keeps_dates
@@ -96,7 +94,7 @@ def histogram(
     if outside not in ("raise", "clip"):
         raise ValueError(f"histogram: outside must be 'raise' or 'clip'; got {outside!r}.")
     recording = _checked(recording, "histogram")
-    edges = shared_edges([recording], bins) if edges is None else _given_edges(edges)
+    edges = shared_edges([recording], bins) if edges is None else given_edges(edges)
     compute = partial(histogram_task.histogram, edges=edges, clip=outside == "clip")
     labels = _labels(recording, "bin", edges[:-1])
     attrs = {"features": "histogram", "edges": [float(edge) for edge in edges], "outside": outside}
@@ -274,61 +272,6 @@ def _duration(text: Frame, what: str) -> float:
             "Write frame=60 or frame='23ms'."
         )
     return float(match[1]) * _UNITS[match[2]]
-
-
-def shared_edges(recordings: Sequence[xr.DataArray], bins: int | None = None) -> NDArray[Any]:
-    """Bounds of histogram bins that hold every sample of some recordings; this computes, in one pass.
-
-    Parameters
-    ----------
-    recordings
-        Dims ``(time, channel)`` each.
-    bins
-        Number of equal bins; without it, integer samples get one bin per count.
-
-    Returns
-    -------
-    Increasing bounds, in the unit of the samples.
-
-    Raises
-    ------
-    ValueError
-        The samples are not integers and there is no ``bins``, or the range is not finite or too wide.
-
-    Examples
-    --------
-    >>> shared_edges([xr.DataArray([[0], [2]], dims=("time", "channel"))])
-    array([0, 1, 2, 3])
-    """
-    if bins is not None and bins < 1:
-        raise ValueError(f"histogram: bins must be at least 1; got {bins}.")
-    counts = all(recording.dtype.kind in "iub" for recording in recordings)
-    if not counts and bins is None:
-        raise ValueError(
-            f"histogram: samples of dtype {recordings[0].dtype} need explicit bins. Give edges=np.linspace(...), "
-            "or bins=10 for equal bins over the range of the data."
-        )
-    data = [_checked(recording, "histogram").data for recording in recordings]
-    found = da.compute([x.min() for x in data], [x.max() for x in data])
-    low, high = float(min(found[0])), float(max(found[1]))
-    if not (np.isfinite(low) and np.isfinite(high)):
-        raise ValueError(
-            "histogram: the recording holds NaN or infinity. Open it with gaps='nan' to leave such samples out."
-        )
-    if bins is not None:
-        return np.linspace(low, high if high > low else low + 1, bins + 1)
-    first = min(low, 0.0) if high < _MAX_COUNT_BINS else low
-    if high - first >= _MAX_COUNT_BINS:
-        raise ValueError(f"histogram: one bin per count would be {high - first + 1:.0f} bins. Give bins=10, or edges=.")
-    return np.arange(int(first), int(high) + 2)
-
-
-def _given_edges(edges: NDArray[Any]) -> NDArray[Any]:
-    """Check bounds of bins."""
-    chosen = np.asarray(edges)
-    if chosen.ndim != 1 or len(chosen) < 2 or not np.all(np.diff(chosen) > 0):
-        raise ValueError(f"histogram: edges must be at least 2 increasing numbers; got {edges!r}.")
-    return chosen
 
 
 def _labels(recording: xr.DataArray, name: str = "", values: NDArray[Any] | None = None) -> xr.Coordinates:

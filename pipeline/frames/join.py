@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,9 @@ def concat(parts: Iterable[xr.DataArray]) -> xr.DataArray:
         segment = part["segment"] - int(part["segment"][0]) + int(before["segment"][-1]) + 1
         moved.append(part.assign_coords(time=part["time"] + shift, segment=segment))
         shifts.append(shift)
-    joined = xr.concat(_with_shared(moved), "frame", coords="minimal", compat="override", combine_attrs="override")
+    joined = xr.concat(
+        shared_labels("concat", moved), "frame", coords="minimal", compat="override", combine_attrs="override"
+    )
     unused = sum(int(part.attrs.get("unused_samples", 0)) for part in parts)
     joined["time"].attrs |= first["time"].attrs
     if unknown := [float(part["time"][0]) for part, made_up in zip(moved[1:], invented, strict=True) if made_up]:
@@ -104,12 +106,12 @@ def _frames_of(number: int, part: Any) -> xr.DataArray:
     return frames
 
 
-def _with_shared(parts: list[xr.DataArray]) -> list[xr.DataArray]:
+def shared_labels(who: str, parts: Sequence[xr.DataArray]) -> list[xr.DataArray]:
     """Parts with the coordinates along their frames that all of them have; others are told."""
     named = [{name for name, values in part.coords.items() if "frame" in values.dims} for part in parts]
     shared = set.intersection(*named)
     if lost := sorted({str(name) for names in named for name in names - shared}):
-        warn(f"concat: only some recordings have {', '.join(map(repr, lost))}, which is left out.")
+        warn(f"{who}: only some recordings have {', '.join(map(repr, lost))}, which is left out.")
     return [part.drop_vars(names - shared) for part, names in zip(parts, named, strict=True)]
 
 

@@ -17,7 +17,9 @@ from manifold_observer.tasks.frames.ticks import GAP_PERIODS
 
 from ..files.opening import guarded, open_lazily
 from ..files.ordinary import check_ordinary
+from ..files.remote import at_hand
 from ..graph.slabs import chunk_bytes, in_slabs
+from ..stores.address import Address, Place, place
 from .clock import SAME_RATE, Clock, clock, start_time, told_rate
 from .columns import ALL, check_signals, chosen, is_real, label_name, rows_of_sample, with_names
 from .label_place import names_file, only
@@ -33,7 +35,7 @@ __all__ = ["GAP_PERIODS", "Clock", "clock", "open_recording", "start_time"]
 
 
 def open_recording(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Address,
     *,
     sampling_rate: float | None = None,
     variable: str | None = None,
@@ -75,7 +77,7 @@ def open_recording(
     Parameters
     ----------
     path
-        File, or Zarr directory.
+        File, or Zarr directory; or the address of one, such as ``s3://bucket/night.zarr``.
     sampling_rate
         Samples a second, for files that do not say it. It must fit a clock that is stored in the file.
     variable
@@ -149,15 +151,24 @@ def open_recording(
     """
     given = locals()
     config = OpenConfig(**{name: given[name] for name in OPTIONS})
-    where = Path(path)
-    check_ordinary(where)
+    where = place(path)
+    if isinstance(where, Path):
+        check_ordinary(where)
     if names_file(config.labels):
         raise ValueError(
             f"open_recording: labels must name channels of {path}; got the file {only(config.labels)}. Open it with "
             "mo.open_labels, and give its labels to frames with mo.label_frames."
         )
+    with at_hand(where, engine) as here:
+        source = str(path) if isinstance(where, Path) else str(where)
+        return _opened(here, config, source, growing=growing)
+
+
+def _opened(where: Place, config: OpenConfig, source: str, *, growing: bool) -> xr.DataArray:
+    """Open what is at hand, under the name that the user gave it."""
+    variable = config.variable
     options = _for_reader(config) | ({"growing": True} if growing else {})
-    dataset, stored = open_lazily(where, engine, options, group, time_dim)
+    dataset, stored = open_lazily(where, config.engine, options, config.group, config.time_dim)
     dataset, config = along_time(dataset, config, where)
     names = _picked(dataset, variable, where)
     dataset, names = _series_aside(dataset, names, config)
@@ -166,11 +177,11 @@ def open_recording(
         config = replace(config, drop_channels=None)
     recording = _selected(used, names, config, where, sampled=dataset.encoding.get("sampled", ""))
     if recording.sizes["time"] == 0:
-        raise ValueError(f"open_recording: {path} holds no samples.")
-    recording = recording.rename("recording").assign_attrs(source=str(path))
+        raise ValueError(f"open_recording: {where} holds no samples.")
+    recording = recording.rename("recording").assign_attrs(source=source)
     if "notes" in recording.attrs:
         recording = noted(recording, *recording.attrs.pop("notes"))
-    if gaps != "ignore":
+    if config.gaps != "ignore":
         recording = in_order_of_time(in_seconds(recording, config, where), config, where)
     return cut_at_gaps(regular(_with_clock(recording, config, where)), config)
 
@@ -195,7 +206,7 @@ def _for_reader(config: OpenConfig) -> dict[str, Any]:
     return options
 
 
-def _selected(used: xr.Dataset, names: list[str], config: OpenConfig, path: Path, *, sampled: str) -> xr.DataArray:
+def _selected(used: xr.Dataset, names: list[str], config: OpenConfig, path: Place, *, sampled: str) -> xr.DataArray:
     """The channels of a recording that are wanted, after those that may be no signals were asked about."""
     absent = tuple(float(value) for value in config.missing or () if is_real(value))
     whole = in_slabs(used, partial(_as_recording, names=names, path=path, absent=absent))
@@ -241,10 +252,10 @@ def _series_aside(dataset: xr.Dataset, names: list[str], config: OpenConfig) -> 
     return dataset.drop_vars([*labels, *dropped]).assign_coords(moved), kept
 
 
-def _picked(dataset: xr.Dataset, variable: str | None, path: Path) -> list[str]:
+def _picked(dataset: xr.Dataset, variable: str | None, path: Place) -> list[str]:
     """Names of the variables that are the recording: one, or several series of one channel each."""
     along = [str(name) for name, values in dataset.data_vars.items() if "time" in values.dims]
-    if path.is_dir():  # a Zarr folder lists its arrays as the disk has them
+    if isinstance(path, Address) or path.is_dir():  # a Zarr folder lists its arrays as the disk has them
         along.sort()
     if variable is None and along and "recording" in dataset.data_vars:
         variable = "recording"
@@ -265,7 +276,7 @@ def _picked(dataset: xr.Dataset, variable: str | None, path: Path) -> list[str]:
     return [variable or along[0]]
 
 
-def _nothing_along_time(dataset: xr.Dataset, path: Path) -> str:
+def _nothing_along_time(dataset: xr.Dataset, path: Place) -> str:
     """Why no variable is a recording, and what may help."""
     told = f"open_recording: {path} has no variable along 'time' (variables: {[*dataset.data_vars]})."
     if groups := dataset.encoding.get("groups"):
@@ -277,7 +288,7 @@ def _nothing_along_time(dataset: xr.Dataset, path: Path) -> str:
 def _as_recording(
     dataset: xr.Dataset,
     names: list[str],
-    path: Path,
+    path: Place,
     absent: tuple[float, ...] = (),
     kept: tuple[int, ...] | None = None,
 ) -> xr.DataArray:
@@ -295,7 +306,7 @@ def _as_recording(
     return recording
 
 
-def _as_time_channel(recording: xr.DataArray, path: Path) -> xr.DataArray:
+def _as_time_channel(recording: xr.DataArray, path: Place) -> xr.DataArray:
     """Transpose to (time, channel), making the channel dimension where there is none."""
     others = [dim for dim in recording.dims if dim != "time"]
     if "time" not in recording.dims or len(others) > 1:
@@ -313,7 +324,7 @@ def _as_time_channel(recording: xr.DataArray, path: Path) -> xr.DataArray:
     return recording.rename({others[0]: "channel"}).transpose("time", "channel")
 
 
-def _with_clock(recording: xr.DataArray, config: OpenConfig, path: Path) -> xr.DataArray:
+def _with_clock(recording: xr.DataArray, config: OpenConfig, path: Place) -> xr.DataArray:
     """Attach the lazy clock of a regular rate where the file has no time of its own, or its time is set aside."""
     if config.rates in RATES:
         recording = recording.assign_attrs(rates=config.rates)
@@ -334,7 +345,7 @@ def _with_clock(recording: xr.DataArray, config: OpenConfig, path: Path) -> xr.D
     return _numbered(recording, float(rate), stored=stored)
 
 
-def _checked_rate(recording: xr.DataArray, rate: float | None, path: Path) -> xr.DataArray:
+def _checked_rate(recording: xr.DataArray, rate: float | None, path: Place) -> xr.DataArray:
     """A recording with a stored clock, which a rate that the user gives must fit."""
     if rate is None:
         return recording

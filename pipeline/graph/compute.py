@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from manifold_observer.tasks.arrays import aligned, like
 
+from .shared import is_in_this_thread
 from .slabs import Reading
 
 # Tasks in hand for each thread of a cluster where they are given out in turn: one runs, the next has its frames.
@@ -310,7 +311,7 @@ def on_cluster() -> bool:
 
 def session_client() -> Any:
     """The distributed Client that is this session's default, None without one; distributed is not imported for it."""
-    if "distributed" not in sys.modules:
+    if "distributed" not in sys.modules or is_in_this_thread():
         return None
     from distributed import default_client  # noqa: PLC0415
 

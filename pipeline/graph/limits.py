@@ -8,6 +8,7 @@ import dask
 
 from .compute import session_client
 from .machine import free_memory, own_memory
+from .shared import memory_of_this_thread
 
 # A process with Dask, NumPy, SciPy and xarray loaded, measured 0.2 GiB, and its slack; a caller has more loaded.
 BASE_BYTES = 320 * 2**20
@@ -106,4 +107,5 @@ def workers() -> Workers:
         if limits:
             return Workers(len(limits), min(limits))
     here = free_memory() + own_memory()
-    return Workers(1, min(here, int(dask.config.get("manifold-observer.memory", None) or here)))
+    given = memory_of_this_thread() or dask.config.get("manifold-observer.memory", None)
+    return Workers(1, min(here, int(given or here)))

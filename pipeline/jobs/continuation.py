@@ -7,7 +7,6 @@ import inspect
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from ..frames.features import FEATURES
 from ..frames.recording import GAP_PERIODS, open_recording
 from ..frames.segments import frame_runs
 from ..frames.units import UNKNOWN, in_units
+from ..stores import address
 from .config import RunConfig
 from .manifest import check_whole
 from .run import embedding_in_seconds
@@ -46,13 +46,13 @@ Notice = Callable[[str], object]
 class Learnt:
     """What a stored result gives to the frames that follow it."""
 
-    path: Path
+    path: address.Place
     config: RunConfig
     embedding: xr.Dataset
     carry: xr.DataArray
     labels: xr.DataArray
     """Frames of the result, for their attributes and coordinates."""
-    sources: list[tuple[Path, int]]
+    sources: list[tuple[address.Place, int]]
     """Recordings that it was made from, with their samples."""
     options: dict[str, Any]
     """Of the features, with lengths in samples and the edges that were used."""
@@ -94,7 +94,7 @@ class Learnt:
         return list(dict.fromkeys(map(str, self.labels["channel"].values)))
 
 
-def learnt_from(result: Path, *, clip: bool = False) -> Learnt:
+def learnt_from(result: address.Place, *, clip: bool = False) -> Learnt:
     """Read what a stored result gives to the frames that follow it; large arrays stay lazy.
 
     Parameters
@@ -127,7 +127,7 @@ def learnt_from(result: Path, *, clip: bool = False) -> Learnt:
     embedding = embedding.assign(embedding[small].compute().data_vars)
     labels = labels.assign_coords(labels.coords.to_dataset().compute().coords)
     carry = open_group(result, "state")["carry"].load()
-    sources = list(zip(map(Path, root["source_paths"]), root["source_samples"], strict=True))
+    sources = list(zip(map(address.place, root["source_paths"]), root["source_samples"], strict=True))
     options = _feature_options(config, labels) | ({"outside": "clip"} if clip else {})
     units = None if root.get("source_units", "unknown") in UNKNOWN else str(root["source_units"])
     used = [name for name in (*_SMALL, "bank_weights", "principal", "coordinate") if name in embedding]
@@ -199,7 +199,7 @@ def beginning(learnt: Learnt) -> Position:
 
 
 def laid(
-    learnt: Learnt, position: Position, paths: Sequence[Path], notice: Notice | None
+    learnt: Learnt, position: Position, paths: Sequence[address.Place], notice: Notice | None
 ) -> tuple[list[Stretch], Position]:
     """Open the stretches that are not used up and lay them end to end.
 
@@ -228,7 +228,7 @@ def laid(
             place = position.places[number - used]
             _check_length(path, place.samples, recording.sizes["time"], last=number == position.named - 1)
             stretch, lay = lay.again(recording, ticks, place)
-        elif number == 0 and path.resolve() == learnt.sources[-1][0]:
+        elif number == 0 and address.full_name(path) == str(learnt.sources[-1][0]):
             stretch, lay = lay.grown(recording, ticks)
             position = _after_source(learnt, position, stretch)
         else:
@@ -329,7 +329,7 @@ def _after_source(learnt: Learnt, position: Position, stretch: Stretch) -> Posit
     return replace(position, next_sample=last + learnt.hop, after=last + learnt.frame)
 
 
-def _opened(path: Path, learnt: Learnt, notice: Notice | None, *, growing: bool) -> xr.DataArray | None:
+def _opened(path: address.Place, learnt: Learnt, notice: Notice | None, *, growing: bool) -> xr.DataArray | None:
     """Open a stretch as the result's recordings were, in their units; None where it has to be waited for."""
     try:
         recording = open_recording(path, **learnt.config.opening.options(), growing=growing)
@@ -342,7 +342,7 @@ def _opened(path: Path, learnt: Learnt, notice: Notice | None, *, growing: bool)
     return in_units(recording, learnt.units, "continue")
 
 
-def _check_length(path: Path, known: int, samples: int, *, last: bool) -> None:
+def _check_length(path: address.Place, known: int, samples: int, *, last: bool) -> None:
     """A recording may grow while it is the last; it never shrinks."""
     if samples < known:
         raise ValueError(
@@ -356,7 +356,7 @@ def _check_length(path: Path, known: int, samples: int, *, last: bool) -> None:
         )
 
 
-def _check_names(position: Position, paths: Sequence[Path]) -> None:
+def _check_names(position: Position, paths: Sequence[address.Place]) -> None:
     """The recordings of earlier calls come first, in their order."""
     if position.named > len(paths) or (position.named and _names(paths[: position.named]) != position.names):
         raise ValueError(
@@ -365,6 +365,6 @@ def _check_names(position: Position, paths: Sequence[Path]) -> None:
         )
 
 
-def _names(paths: Sequence[Path]) -> str:
+def _names(paths: Sequence[address.Place]) -> str:
     """Fingerprint of paths."""
-    return hashlib.sha256("\n".join(str(path.resolve()) for path in paths).encode()).hexdigest()
+    return hashlib.sha256("\n".join(address.full_name(path) for path in paths).encode()).hexdigest()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import dask
@@ -17,12 +16,14 @@ from numpy.typing import NDArray
 from ..frames.runs import require_features
 from ..graph.compute import Progress, on_cluster, silent, stream, task
 from ..graph.spans import Span
+from ..stores.address import Address, Place
+from ..stores.zarrs import zarr_target
 from .store import write_group
 
 _GROUP = "frames"
 
 
-def write_frames(folder: Path, frames: xr.DataArray, progress: Progress = silent) -> xr.DataArray:
+def write_frames(folder: Place, frames: xr.DataArray, progress: Progress = silent) -> xr.DataArray:
     """Compute frames into the group ``/frames`` of a result, and open them lazily as they stand there.
 
     Parameters
@@ -59,13 +60,13 @@ def write_frames(folder: Path, frames: xr.DataArray, progress: Progress = silent
         return stored
     stops = np.cumsum(stored.data.chunks[0]).tolist()
     spans = list(zip([0, *stops[:-1]], stops, strict=True))
-    place = str((folder / _GROUP / _GROUP).resolve())
+    place = (folder if isinstance(folder, Address) else folder.resolve()) / _GROUP / _GROUP
     for _ in stream(_regions(frames.data.rechunk({1: -1}), spans, place), len(spans), "features", progress):
         pass
     return stored
 
 
-def _regions(data: da.Array, spans: list[Span], place: str) -> Iterator[Delayed]:
+def _regions(data: da.Array, spans: list[Span], place: Place) -> Iterator[Delayed]:
     """A task for each chunk of the store, made of the blocks of frames that lie in it.
 
     On a cluster blocks are asked for as the chunks are, once each: two chunks may need the same.
@@ -91,7 +92,9 @@ def _within(span: Span, stop: int, length: int) -> Span:
     return max(span[0] - start, 0), min(span[1], stop) - start
 
 
-def _write(place: str, span: Span, blocks: list[NDArray[np.float64]], cuts: list[Span]) -> None:
+def _write(place: Place, span: Span, blocks: list[NDArray[np.float64]], cuts: list[Span]) -> None:
     """One task: rows of some blocks as one chunk of the store."""
     rows = [block[start:stop] for block, (start, stop) in zip(blocks, cuts, strict=True)]
-    zarr.open_array(place, mode="r+")[span[0] : span[1]] = rows[0] if len(rows) == 1 else np.concatenate(rows)
+    zarr.open_array(zarr_target(place), mode="r+")[span[0] : span[1]] = (
+        rows[0] if len(rows) == 1 else np.concatenate(rows)
+    )

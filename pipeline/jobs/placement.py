@@ -100,6 +100,13 @@ def check_replaceable(place: Path, out: Path) -> None:
         raise ValueError(f"store: {out} {foreign} and is not replaced. Choose another name, or move it away.")
 
 
+def check_removable(place: Path, out: Path) -> None:
+    """Refuse to remove what is not a result of this project through and through."""
+    foreign = first_foreign(place)
+    if foreign is not None:
+        raise ValueError(f"store: {out} {foreign} and is not removed.")
+
+
 def rename_new(source: Path, target: Path) -> None:
     """Rename a folder; whatever is at the target already, even a link to nothing, stays.
 

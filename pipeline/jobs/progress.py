@@ -9,6 +9,8 @@ from typing import Any, NamedTuple, TextIO
 
 import click
 
+from .events import Event, emit
+
 
 class Stage(NamedTuple):
     """A stage as it is reported, and how much of a run it takes."""
@@ -83,7 +85,9 @@ class Stages:
         try:
             yield
         finally:
-            self.seconds[name] = round(self.seconds.get(name, 0.0) + time.perf_counter() - before, 3)
+            taken = time.perf_counter() - before
+            self.seconds[name] = round(self.seconds.get(name, 0.0) + taken, 3)
+            emit(Event("stage", stage=name, done=1, total=1, seconds=taken))
 
     @contextmanager
     def bar(self) -> Iterator[None]:
@@ -106,6 +110,7 @@ class Stages:
 
         A ``"pass"`` over the kernel is a part of the eigensolve, and some panels are a part of the pass.
         """
+        emit(Event("stage", stage=stage, done=done, total=total))
         if stage == "eigensolve":
             self._passes = (done, total)
         share = done / max(total, 1)

@@ -15,31 +15,38 @@ import xarray as xr
 from ..embedding.embed import embed
 from ..embedding.plan import Plan, plan
 from ..frames.dates import in_dates
-from ..frames.features import FEATURES, shared_edges
+from ..frames.edges import shared_edges
+from ..frames.features import FEATURES
 from ..frames.join import concat
 from ..frames.label_files import label_frames, labels_of
 from ..frames.label_place import names_file
 from ..frames.recording import clock, open_recording
 from ..frames.units import alike, units_of
-from ..graph.sight import check_files
 from ..observers.bank import learn_bank
 from ..observers.calibrate import calibrate
 from ..observers.certainty import learn_certainty
 from ..observers.coordinates import reads_coordinates
 from ..observers.observe import observe
 from ..observers.smooth import smooth
+from ..stores.address import Address, Place, full_name, place
 from .config import RunConfig
 from .filling import write_frames
-from .manifest import check_whole
+from .fingerprint import stamps_of
+from .manifest import check_whole, groups_of
 from .placement import check_place, placed
 from .progress import Stages
-from .store import check_space, open_group, passes_beside, start, write_group, writing
+from .reach import check_reach, reaching
+from .staging import check_there
+from .store import check_space, kept_passes, open_group, passes_beside, start, write_group, writing
 from .workfolder import sweep
+
+Given = str | os.PathLike[str] | Address
+"""A path or an address, as callers give it."""
 
 
 def run(
-    recordings: Sequence[Path],
-    out: Path,
+    recordings: Sequence[Given],
+    out: Given,
     config: RunConfig,
     *,
     overwrite: bool = False,
@@ -53,9 +60,10 @@ def run(
     Parameters
     ----------
     recordings
-        Files, in the order of time.
+        Files, or addresses such as ``s3://bucket/night.zarr``, in the order of time.
     out
-        Zarr folder to write: groups ``/frames``, ``/embedding``, ``/state``, and ``/smoothed`` if asked for.
+        Zarr folder to write, or an address for it: groups ``/frames``, ``/embedding``, ``/state``, and ``/smoothed`` if
+        asked for.
     config
         What to do.
     overwrite
@@ -85,29 +93,35 @@ def run(
     Frozen({'frame': 300, 'mode': 4})
     """
     stages = stages or Stages()
-    with writing(out, recordings, overwrite=overwrite) as folder, _passes_named(passes_beside(folder)) as passes:
-        check_files(recordings, folder)
+    paths, target = [place(path) for path in recordings], place(out)
+    with (
+        writing(target, paths, overwrite=overwrite) as folder,
+        _passes_named(folder) as passes,
+        reaching(paths, folder),
+    ):
         with stages("features"):
-            opened = open_all(recordings, config)
+            opened = open_all(paths, config)
             frames = features_of(opened, config)
-            frames.attrs["sources"] = [str(path) for path in recordings]
-            start(folder, {**_origin(recordings, opened, frames, config), **_plain(config.flat())})
+            frames.attrs["sources"] = [str(path) for path in paths]
+            origin = _origin(paths, opened, frames, config) | _stamped(paths, target, config)
+            start(folder, {**origin, **_plain(config.flat())})
         analyse(folder, frames, config, stages, checkpoint=passes)
-    return open_result(out)
+    return open_result(target)
 
 
 @contextmanager
-def _passes_named(passes: Path) -> Iterator[Path]:
+def _passes_named(folder: Place) -> Iterator[Path]:
     """Have an error say from where the same command resumes, if some passes of a long solve are kept."""
+    passes = passes_beside(folder)
     try:
         yield passes
     except BaseException as error:
         if number := len(list(passes.glob("pass-*.npz"))):
-            error.add_note(f"The same command resumes after pass {number}, which is kept in {passes}.")
+            error.add_note(f"The same command resumes after pass {number}, which is kept in {kept_passes(folder)}.")
         raise
 
 
-def plan_run(recordings: Sequence[Path], config: RunConfig) -> Plan:
+def plan_run(recordings: Sequence[Given], config: RunConfig) -> Plan:
     """Say what the embedding of a run will cost; a few frames are timed.
 
     Parameters
@@ -130,13 +144,13 @@ def plan_run(recordings: Sequence[Path], config: RunConfig) -> Plan:
     >>> plan_run([path], mo.RunConfig(mo.FeatureConfig("identity"))).n_frames
     300
     """
-    check_files(recordings)
+    check_reach([place(path) for path in recordings])
     opened = open_all(recordings, config)
     found = plan(features_of(opened, config), **config.embedding.options())
     return replace(found, reasons=(*notes_of(opened), *found.reasons))
 
 
-def count_frames(recordings: Sequence[Path], config: RunConfig) -> int:
+def count_frames(recordings: Sequence[Given], config: RunConfig) -> int:
     """Frames that a run would make, from headers alone.
 
     Examples
@@ -155,7 +169,7 @@ def count_frames(recordings: Sequence[Path], config: RunConfig) -> int:
     return sum(FEATURES["log_rms"](recording, frame=frame, hop=hop).sizes["frame"] for recording in opened)
 
 
-def check(recordings: Sequence[Path], out: Path, config: RunConfig, *, overwrite: bool = False) -> None:
+def check(recordings: Sequence[Given], out: Given, config: RunConfig, *, overwrite: bool = False) -> None:
     """Refuse what can be refused from names and headers alone, before a cluster is started.
 
     Raises
@@ -163,16 +177,33 @@ def check(recordings: Sequence[Path], out: Path, config: RunConfig, *, overwrite
     ValueError, OSError
         A recording cannot be opened, or the output cannot be put where it shall be.
     """
-    sweep(placed(out).parent, recordings)
-    check_place(out, recordings, overwrite)
-    open_all(recordings, config)
+    paths, target = [place(path) for path in recordings], place(out)
+    if isinstance(target, Address):
+        check_there(target, paths, overwrite)
+    else:
+        here = [path for path in paths if isinstance(path, Path)]
+        sweep(placed(target).parent, here)
+        check_place(target, here, overwrite)
+    check_inputs(paths, config)
+
+
+def check_inputs(recordings: Sequence[Given], config: RunConfig) -> None:
+    """Refuse recordings that cannot be opened, and labels that cannot be read.
+
+    Raises
+    ------
+    ValueError, OSError
+        Names the file.
+    """
+    paths = [place(path) for path in recordings]
+    open_all(paths, config)
     if names_file(config.opening.labels):
-        for path in recordings:
-            labels_of(config.opening.labels, path, config.opening.label_column)
+        for path in paths:
+            labels_of(config.opening.labels, str(path), config.opening.label_column)
 
 
 def analyse(
-    folder: Path,
+    folder: Place,
     frames: xr.DataArray,
     config: RunConfig,
     stages: Stages,
@@ -223,20 +254,20 @@ def analyse(
     return stored, embedding, state
 
 
-def store_frames(folder: Path, frames: xr.DataArray, stages: Stages) -> xr.DataArray:
+def store_frames(folder: Place, frames: xr.DataArray, stages: Stages) -> xr.DataArray:
     """Compute frames into the group ``/frames`` of a result, and open them lazily as they stand there."""
     check_space(folder, frames.nbytes)
     with stages("features"):
         return write_frames(folder, frames, stages.report)
 
 
-def open_result(out: Path) -> xr.DataTree:
+def open_result(out: Given) -> xr.DataTree:
     """Open a stored result lazily: groups ``/frames``, ``/embedding``, ``/state``, and ``/smoothed`` if asked for.
 
     Parameters
     ----------
     out
-        Folder that :func:`run` wrote.
+        Folder that :func:`run` wrote, or the address of one.
 
     Returns
     -------
@@ -248,14 +279,20 @@ def open_result(out: Path) -> xr.DataTree:
         There is nothing at ``out``.
     ValueError
         The result is not complete, or damaged.
+
+    Examples
+    --------
+    >>> open_result("nowhere.zarr")
+    Traceback (most recent call last):
+    FileNotFoundError: open_result: nowhere.zarr does not exist. Check the path.
     """
-    attrs = check_whole("open_result", out)
-    groups = sorted(path.parent.name for path in out.glob("*/zarr.json"))
-    opened = {name: in_dates(open_group(out, name)) for name in groups}
+    where = place(out)
+    attrs = check_whole("open_result", where)
+    opened = {name: in_dates(open_group(where, name)) for name in groups_of(where)}
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs=attrs), **opened})
 
 
-def read_embedding(out: str | os.PathLike[str]) -> xr.Dataset:
+def read_embedding(out: Given) -> xr.Dataset:
     """Read the embedding of a stored result, with its frames as ``reference`` again, lazily.
 
     Parameters
@@ -283,10 +320,10 @@ def read_embedding(out: str | os.PathLike[str]) -> xr.Dataset:
     >>> read_embedding(folder / "walk.zarr").reference.sizes
     Frozen({'frame': 300, 'feature': 3})
     """
-    return in_dates(embedding_in_seconds(Path(out)))
+    return in_dates(embedding_in_seconds(place(out)))
 
 
-def embedding_in_seconds(out: Path) -> xr.Dataset:
+def embedding_in_seconds(out: Place) -> xr.Dataset:
     """The embedding of a stored result as :func:`read_embedding` gives it, with time in seconds whatever its clock."""
     check_whole("read_embedding", out, ["embedding", "frames"])
     return _with_reference(open_group(out, "embedding"), open_group(out, "frames")["frames"])
@@ -302,7 +339,7 @@ def _with_reference(embedding: xr.Dataset, frames: xr.DataArray) -> xr.Dataset:
     return embedding.assign(reference=frames.drop_vars(frames.coords))
 
 
-def open_all(recordings: Sequence[Path], config: RunConfig) -> list[xr.DataArray]:
+def open_all(recordings: Sequence[Given], config: RunConfig) -> list[xr.DataArray]:
     """Open the recordings of a run; those of other units or channels are made alike, or refused."""
     return alike([open_recording(path, **config.opening.options()) for path in recordings], "run")
 
@@ -329,19 +366,26 @@ def _labelled(frames: xr.DataArray, recording: xr.DataArray, config: RunConfig) 
 
 
 def _origin(
-    recordings: Sequence[Path], opened: Sequence[xr.DataArray], frames: xr.DataArray, config: RunConfig
+    recordings: Sequence[Place], opened: Sequence[xr.DataArray], frames: xr.DataArray, config: RunConfig
 ) -> dict[str, Any]:
     """What a result is made from and how, so that it can be continued with new data."""
     last, shift = opened[-1], float(np.ravel(frames.attrs.get("time_shifts", 0.0))[-1])
     return {
         "sources": [str(path) for path in recordings],
-        "source_paths": [str(path.resolve()) for path in recordings],
+        "source_paths": [full_name(path) for path in recordings],
         "source_samples": [recording.sizes["time"] for recording in opened],
         **({"opened": notes} if (notes := notes_of(opened)) else {}),
         "source_units": next((units for units in map(units_of, opened) if units), "unknown"),
         "end_time": shift + float(clock(last).at(np.array([last.sizes["time"] - 1]))[0]),
         "settings": config.to_json(),
     }
+
+
+def _stamped(recordings: Sequence[Place], out: Place, config: RunConfig) -> dict[str, Any]:
+    """Which versions of the recordings a result is made from, where times of files do not tell."""
+    if isinstance(out, Path) and all(isinstance(path, Path) for path in recordings):
+        return {}
+    return {"source_stamps": stamps_of(recordings, config)}
 
 
 def notes_of(opened: Sequence[xr.DataArray]) -> list[str]:

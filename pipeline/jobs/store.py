@@ -20,8 +20,11 @@ from manifold_observer.tasks.atomic import sync
 
 from ..frames.dates import as_calendar, from_calendar
 from ..graph.compute import large_graphs
+from ..stores.address import Address, Place
+from ..stores.zarrs import zarr_target
 from .manifest import MARK, attributes, first_foreign, seal
-from .placement import check_place, check_replaceable, placed, rename_new, sync_tree
+from .placement import check_links, check_place, check_removable, check_replaceable, placed, rename_new, sync_tree
+from .staging import Staging, alone_there, passes_of, remove_there, writing_there
 from .workfolder import WorkFolder, holding, is_folder, left_behind, remove, sweep
 
 # Numbers in a chunk of a stored array, about 4 MB: workers read some chunks ahead.
@@ -30,8 +33,12 @@ _CHUNK_NUMBERS = 2**19
 _COMPRESSION = 4
 
 
+class NoSpaceError(ValueError):
+    """A result that clearly would not fit on the disk."""
+
+
 @contextmanager
-def writing(out: Path, inputs: Sequence[Path] = (), *, overwrite: bool = False) -> Iterator[Path]:
+def writing(out: Place, inputs: Sequence[Place] = (), *, overwrite: bool = False) -> Iterator[Place]:
     """Give a place to write a result to; it appears at ``out`` at the end, in one step.
 
     Until then everything lies in a hidden work folder beside it, which this process holds alone. When the
@@ -55,6 +62,17 @@ def writing(out: Path, inputs: Sequence[Path] = (), *, overwrite: bool = False) 
     ValueError
         Something is at ``out`` already, the place is an input, or another run is writing there.
     """
+    if isinstance(out, Address):
+        with writing_there(out, inputs, overwrite=overwrite) as staging:
+            yield staging
+        return
+    with _writing_here(out, [source for source in inputs if isinstance(source, Path)], overwrite) as folder:
+        yield folder
+
+
+@contextmanager
+def _writing_here(out: Path, inputs: Sequence[Path], overwrite: bool) -> Iterator[Path]:
+    """Give a folder of this machine, or of its network, to write a result to."""
     place = placed(out)
     sweep(place.parent, inputs)
     check_place(out, inputs, overwrite)
@@ -73,13 +91,20 @@ def writing(out: Path, inputs: Sequence[Path] = (), *, overwrite: bool = False) 
         _appear(work, place, out, overwrite)
 
 
-def passes_beside(folder: Path) -> Path:
+def passes_beside(folder: Place) -> Path:
     """Where the passes of a long solve go, for the folder that :func:`writing` gave: they outlive a failure."""
-    return folder.with_name("passes")
+    if isinstance(folder, Path):
+        return folder.with_name("passes")
+    return folder.passes if isinstance(folder, Staging) else Path()
+
+
+def kept_passes(folder: Place) -> Place:
+    """Where the next run finds those passes."""
+    return passes_of(folder) if isinstance(folder, Staging) else passes_beside(folder)
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def alone(folder: Place) -> Iterator[None]:
     """Hold a folder that several results go to; one that is made here and stays empty is removed at the end.
 
     Parameters
@@ -92,6 +117,17 @@ def alone(folder: Path) -> Iterator[None]:
     ValueError
         Another run holds it.
     """
+    if isinstance(folder, Address):
+        with alone_there(folder):
+            yield
+        return
+    with _alone_here(folder):
+        yield
+
+
+@contextmanager
+def _alone_here(folder: Path) -> Iterator[None]:
+    """Hold a folder of this machine, or of its network."""
     made = not folder.exists()
     folder.mkdir(exist_ok=True)
     busy = f"store: another run is writing to {folder}. Wait for it, or choose another name."
@@ -108,7 +144,35 @@ def alone(folder: Path) -> Iterator[None]:
                 folder.rmdir()
 
 
-def start(folder: Path, attrs: dict[str, Any]) -> None:
+def remove_result(out: Place) -> None:
+    """Remove a result of this project; a place that holds anything else stays as it is.
+
+    Parameters
+    ----------
+    out
+        The result.
+
+    Raises
+    ------
+    ValueError, OSError
+        Something else is there or in it, or a run is writing there.
+    """
+    if isinstance(out, Address):
+        remove_there(out)
+        return
+    place = placed(out)
+    check_links(out)
+    check_removable(place, out)
+    busy = f"store: a run is writing {out}, which is not removed."
+    with holding(place.parent, place.name, busy) as work:
+        rename_new(place, work.earlier)
+        if (foreign := first_foreign(work.earlier)) is not None:  # it came in the last moment
+            _put_back(work, place)
+            raise ValueError(f"store: {out} {foreign} and is not removed.")
+        shutil.rmtree(work.earlier)
+
+
+def start(folder: Place, attrs: dict[str, Any]) -> None:
     """Write the root of a result: what it is and where it came from.
 
     Parameters
@@ -119,10 +183,10 @@ def start(folder: Path, attrs: dict[str, Any]) -> None:
         Settings and sources.
     """
     root = xr.Dataset(attrs={MARK: version("manifold-observer"), "complete": False, **attrs})
-    root.to_zarr(folder, mode="a", zarr_format=3, consolidated=False)
+    root.to_zarr(zarr_target(folder), mode="a", zarr_format=3, consolidated=False)
 
 
-def write_group(folder: Path, name: str, dataset: xr.Dataset, *, fill: bool = True) -> xr.Dataset:
+def write_group(folder: Place, name: str, dataset: xr.Dataset, *, fill: bool = True) -> xr.Dataset:
     """Write one group of a result, and open it again lazily.
 
     Parameters
@@ -146,17 +210,26 @@ def write_group(folder: Path, name: str, dataset: xr.Dataset, *, fill: bool = Tr
     encoding = dict.fromkeys(prepared.variables, how)
     write: Callable[..., Any] = prepared.to_zarr
     with large_graphs():
-        write(folder, group=name, mode="a", zarr_format=3, consolidated=False, encoding=encoding, compute=fill)
+        write(
+            zarr_target(folder),
+            group=name,
+            mode="a",
+            zarr_format=3,
+            consolidated=False,
+            encoding=encoding,
+            compute=fill,
+        )
     return open_group(folder, name)
 
 
-def open_group(folder: Path, name: str) -> xr.Dataset:
+def open_group(folder: Place, name: str) -> xr.Dataset:
     """Open one group lazily, time in seconds; where its numbers turn out to be damaged, the error names the array."""
-    return xr.open_dataset(folder, engine=_CheckedGroup, group=name, chunks={})
+    where: Any = folder  # our engine reads addresses, too
+    return xr.open_dataset(where, engine=_CheckedGroup, group=name, chunks={})
 
 
-def check_space(folder: Path, n_bytes: int) -> None:
-    """Refuse to begin what clearly will not fit on the disk.
+def check_space(folder: Place, n_bytes: int) -> None:
+    """Refuse to begin what clearly will not fit on the disk; object stores have room.
 
     Parameters
     ----------
@@ -165,15 +238,17 @@ def check_space(folder: Path, n_bytes: int) -> None:
     n_bytes
         Size of the numbers that are going to be written, before compression.
     """
+    if isinstance(folder, Address):
+        return
     free = shutil.disk_usage(folder).free
     if n_bytes / _COMPRESSION > free:
-        raise ValueError(
+        raise NoSpaceError(
             f"store: the result needs {n_bytes / 2**30:.2f} GiB on disk, but only {free / 2**30:.2f} GiB are free."
             " Free some space, or write to another disk."
         )
 
 
-def is_complete(out: Path) -> bool:
+def is_complete(out: Place) -> bool:
     """Whether a place holds a result that was written to its end."""
     return bool(attributes(out).get("complete", False))
 
@@ -184,10 +259,15 @@ class _CheckedGroup(BackendEntrypoint):
     open_dataset_parameters = ("filename_or_obj", "drop_variables", "group")
 
     def open_dataset(self, filename_or_obj: Any, *, drop_variables: Any = None, group: str = "") -> xr.Dataset:
-        place = Path(filename_or_obj) / group
+        folder = filename_or_obj if isinstance(filename_or_obj, Address) else Path(filename_or_obj)
+        place = folder / group
         with _naming(place):  # coordinates of dimensions are read at once
             opened = ZarrBackendEntrypoint().open_dataset(
-                filename_or_obj, group=group, consolidated=False, decode_times=False
+                zarr_target(folder),
+                group=group,
+                # One document instead of one for each array; while a result is written, there is none yet.
+                consolidated=isinstance(folder, Address) and not isinstance(folder, Staging),
+                decode_times=False,
             )
         opened = from_calendar(opened)
         return opened.assign({name: _checked(variable, place / str(name)) for name, variable in _lazy(opened)})
@@ -198,7 +278,7 @@ def _lazy(dataset: xr.Dataset) -> list[tuple[str, xr.Variable]]:
     return [(str(name), v) for name, v in dataset.variables.items() if name not in dataset.indexes]
 
 
-def _checked(variable: xr.Variable, place: Path) -> xr.Variable:
+def _checked(variable: xr.Variable, place: Place) -> xr.Variable:
     """The same variable, which names its place where it cannot be read."""
     array = indexing.LazilyIndexedArray(_CheckedArray(variable, place))
     return xr.Variable(variable.dims, array, variable.attrs, variable.encoding)
@@ -207,7 +287,7 @@ def _checked(variable: xr.Variable, place: Path) -> xr.Variable:
 class _CheckedArray(BackendArray):
     """An array whose errors name it."""
 
-    def __init__(self, variable: xr.Variable, place: Path) -> None:
+    def __init__(self, variable: xr.Variable, place: Place) -> None:
         self.variable, self.place = variable, place
         self.shape, self.dtype = variable.shape, variable.dtype
 
@@ -220,7 +300,7 @@ class _CheckedArray(BackendArray):
 
 
 @contextmanager
-def _naming(place: Path) -> Iterator[None]:
+def _naming(place: Place) -> Iterator[None]:
     """Turn what a codec says of damaged bytes into a sentence."""
     try:
         yield

@@ -6,7 +6,6 @@ complete result with the groups ``/frames`` and ``/state``, whose attributes say
 
 from __future__ import annotations
 
-import glob
 import os
 import re
 import time
@@ -24,16 +23,20 @@ from ..frames.features import Frame, samples_in
 from ..frames.labels import segment_of
 from ..frames.segments import restarts
 from ..graph.deprecated import renamed
-from ..graph.sight import check_files
 from ..observers.bank import BRIDGED
 from ..observers.carries import Seam
 from ..observers.coordinates import observe_coordinates, reads_coordinates
 from ..observers.observe import checked, scan
+from ..stores.address import Address, Place, full_name, lies_in, place
+from ..stores.listing import list_places
+from ..stores.objects import look, names_in
 from .continuation import Learnt, Notice, Position, beginning, laid, learnt_from, moved, new_frames, next_frames
-from .manifest import check_whole
+from .manifest import ROOT, check_whole
 from .placement import check_parent, lies_within
 from .progress import Stages
-from .run import store_frames
+from .reach import reaching
+from .run import Given, store_frames
+from .staging import WORK, check_writable
 from .store import alone, is_complete, open_group, start, write_group, writing
 from .timeline import Stretch
 from .workfolder import is_work_folder, sweep
@@ -44,15 +47,15 @@ _PART = re.compile(r"\d{6}\.zarr")
 class Step(NamedTuple):
     """What one call added: the part (None where there was no whole frame), its frames, those of all parts."""
 
-    part: Path | None
+    part: Place | None
     added: int
     total: int
 
 
 def continue_run(
-    result: Path,
-    recordings: Sequence[Path],
-    out: Path,
+    result: Given,
+    recordings: Sequence[Given],
+    out: Given,
     *,
     hold_back: Frame = 0,
     clip: bool = False,
@@ -111,20 +114,21 @@ def continue_run(
     >>> open_stream(folder / "more").state.sizes
     Frozen({'frame': 100, 'mode': 4})
     """
-    _check_out(out, [result, *recordings])
-    learnt = learnt_from(result, clip=clip)
-    with alone(out):
-        _check_parts(out)
-        return _step(learnt, recordings, out, hold_back, stages or Stages(), None)
+    target = place(out)
+    _check_out(target, [place(source) for source in (result, *recordings)])
+    learnt = learnt_from(place(result), clip=clip)
+    with alone(target):
+        _check_parts(target)
+        return _step(learnt, recordings, target, hold_back, stages or Stages(), None)
 
 
 extend_result = renamed(continue_run, "extend_result")
 
 
 def follow(
-    result: Path,
-    recordings: Sequence[Path],
-    out: Path,
+    result: Given,
+    recordings: Sequence[Given],
+    out: Given,
     *,
     interval: float = 1.0,
     idle: float | None = None,
@@ -175,14 +179,15 @@ def follow(
     >>> next(steps).added
     100
     """
-    _check_out(out, [result, *recordings])
-    learnt = learnt_from(result, clip=clip)
+    target = place(out)
+    _check_out(target, [place(source) for source in (result, *recordings)])
+    learnt = learnt_from(place(result), clip=clip)
     told = _Once(notice)
-    with alone(out):
-        _check_parts(out)
+    with alone(target):
+        _check_parts(target)
         since = time.monotonic()
         while True:
-            step = _step(learnt, recordings, out, hold_back, Stages(), told)
+            step = _step(learnt, recordings, target, hold_back, Stages(), told)
             if step.added:
                 yield step
                 since = time.monotonic()
@@ -192,7 +197,7 @@ def follow(
                 return
 
 
-def open_stream(out: Path) -> xr.Dataset:
+def open_stream(out: Given) -> xr.Dataset:
     """Open all parts of a stream as one lazy Dataset.
 
     Parameters
@@ -219,7 +224,7 @@ def open_stream(out: Path) -> xr.Dataset:
     Traceback (most recent call last):
     FileNotFoundError: open_stream: /tmp/... holds no parts. ...
     """
-    parts = _parts(Path(out))
+    parts = _parts(place(out))
     if not parts:
         raise FileNotFoundError(f"open_stream: {out} holds no parts. Give the OUT of manifold-observer continue.")
     attrs = [_checked("open_stream", part) for part in parts][-1]
@@ -251,7 +256,7 @@ class _Once:
 
 
 def _step(
-    learnt: Learnt, recordings: Sequence[Path], out: Path, hold_back: Frame, stages: Stages, notice: Notice | None
+    learnt: Learnt, recordings: Sequence[Given], out: Place, hold_back: Frame, stages: Stages, notice: Notice | None
 ) -> Step:
     """Write the next part, where there is a new whole frame."""
     parts = _parts(out)
@@ -264,8 +269,8 @@ def _step(
         return Step(None, 0, position.n_frames)
     part = out / f"{len(parts):06d}.zarr"
     carry = open_group(parts[-1], "state")["carry"].load() if parts else learnt.carry
-    with writing(part, [learnt.path, *paths]) as folder, _counting_from(begin, stretches):
-        check_files([learnt.path, *paths], folder)
+    used = [learnt.path, *paths]
+    with writing(part, used) as folder, _counting_from(begin, stretches), reaching(used, folder):
         frames, anew = new_frames(learnt, position, stretches, firsts, begin)
         last_time = position.last_time
         position = moved(learnt, position, stretches, firsts, int(frames["segment"][-1]))
@@ -274,7 +279,7 @@ def _step(
     return Step(part, len(firsts), position.n_frames)
 
 
-def _write(folder: Path, learnt: Learnt, carry: xr.DataArray, frames: xr.DataArray, at: Seam, stages: Stages) -> None:
+def _write(folder: Place, learnt: Learnt, carry: xr.DataArray, frames: xr.DataArray, at: Seam, stages: Stages) -> None:
     """Store frames, observe them, and store the state."""
     stored = checked(learnt.embedding, store_frames(folder, frames, stages))
     config = learnt.config.observer
@@ -305,7 +310,7 @@ def _origin(learnt: Learnt, position: Position, stretches: Sequence[Stretch]) ->
     """Attributes of a part: where it comes from, and where the next begins."""
     return {
         "sources": [str(stretch.recording.attrs["source"]) for stretch in stretches],
-        "extends": str(learnt.path.resolve()),
+        "extends": full_name(learnt.path),
         "extends_fingerprint": learnt.fingerprint,
         "settings": learnt.config.to_json(),
         "n_frames": position.n_frames,
@@ -314,7 +319,7 @@ def _origin(learnt: Learnt, position: Position, stretches: Sequence[Stretch]) ->
     }
 
 
-def _position(part: Path, learnt: Learnt) -> Position:
+def _position(part: Place, learnt: Learnt) -> Position:
     """Where the last part says that the next begins."""
     attrs = _checked("continue", part)
     if attrs.get("extends_fingerprint") != learnt.fingerprint:
@@ -325,22 +330,22 @@ def _position(part: Path, learnt: Learnt) -> Position:
     return Position.from_json(attrs["position"])
 
 
-def _check_parts(out: Path) -> None:
+def _check_parts(out: Place) -> None:
     """Refuse to add to a stream that is damaged."""
     for part in _parts(out):
         _checked("continue", part)
 
 
-def _checked(who: str, part: Path) -> dict[str, Any]:
+def _checked(who: str, part: Place) -> dict[str, Any]:
     """Attributes of a part that is whole."""
     if not is_complete(part):
         raise ValueError(f"{who}: {part} is not complete. Copy it again, or remove it and the parts after it.")
     return check_whole(who, part)
 
 
-def _parts(out: Path) -> list[Path]:
+def _parts(out: Place) -> Sequence[Place]:
     """The parts in a folder, in order."""
-    found = sorted(path for path in out.glob("*.zarr") if _PART.fullmatch(path.name)) if out.is_dir() else []
+    found = _parts_at(out) if isinstance(out, Address) else _parts_in(out)
     for number, part in enumerate(found):
         if int(part.stem) != number:
             raise ValueError(
@@ -349,30 +354,54 @@ def _parts(out: Path) -> list[Path]:
     return found
 
 
-def _matched(recordings: Sequence[Path], *, patient: bool) -> list[Path]:
+def _parts_in(out: Path) -> Sequence[Place]:
+    """The parts in a folder of this machine, or of its network."""
+    return sorted(path for path in out.glob("*.zarr") if _PART.fullmatch(path.name)) if out.is_dir() else []
+
+
+def _parts_at(out: Address) -> Sequence[Place]:
+    """The parts at an address: what has no root was being put there by a run that was killed."""
+    named = [out / name for name in names_in(out)[0] if _PART.fullmatch(name)]
+    return [part for part in named if look(part / ROOT) is not None]
+
+
+def _matched(recordings: Sequence[Given], *, patient: bool) -> list[Place]:
     """Recordings, with patterns replaced by the files that they match, by name."""
-    paths: list[Path] = []
-    for path in map(Path, recordings):
-        pattern = glob.has_magic(str(path)) and not path.exists()
-        found = [Path(name) for name in sorted(glob.glob(str(path)))] if pattern else [path]
+    paths: list[Place] = []
+    for path in map(place, recordings):
+        there = isinstance(path, Path) and path.exists()  # whatever its name looks like
+        found = [path] if there else list_places(path)
         if not found and not patient:
             raise FileNotFoundError(f"continue: {path} must match a recording; got none. Check the pattern.")
         paths += found
     return paths
 
 
-def _check_out(out: Path, inputs: Sequence[Path]) -> None:
+def _check_out(out: Place, inputs: Sequence[Place]) -> None:
     """Refuse a folder that is not for parts alone."""
-    check_parent("continue", out)
+    if isinstance(out, Path):
+        check_parent("continue", out)
     for source in inputs:
-        if lies_within(out, Path(source)):
+        if _lies_within(out, source):
             raise ValueError(
                 f"continue: OUT must not be the result or a recording, or lie within; got {out} and {source}."
             )
-    sweep(out, [Path(source) for source in inputs])
-    foreign = os.path.lexists(out) and (not out.is_dir() or any(not _ours(path) for path in out.iterdir()))
+    if isinstance(out, Path):
+        sweep(out, [source for source in inputs if isinstance(source, Path)])
+        foreign = os.path.lexists(out) and (not out.is_dir() or any(not _ours(path) for path in out.iterdir()))
+    else:
+        check_writable(out)
+        prefixes, there = names_in(out)
+        foreign = bool(there) or any(name != WORK and not _PART.fullmatch(name) for name in prefixes)
     if foreign:
         raise ValueError(f"continue: OUT must be a new folder, or hold only parts; got {out}. Choose another name.")
+
+
+def _lies_within(out: Place, source: Place) -> bool:
+    """Whether an output is an input, or lies within it."""
+    if isinstance(out, Address):
+        return isinstance(source, Address) and lies_in(out, source)
+    return isinstance(source, Path) and lies_within(out, source)
 
 
 def _ours(path: Path) -> bool:

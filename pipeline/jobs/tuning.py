@@ -10,12 +10,14 @@ from pathlib import Path
 import dask
 
 from ..embedding.tune import Tuned, tune
-from ..graph.sight import check_files
+from ..stores.address import Address, Place, place
+from ..stores.objects import look, write_new
 from .config import RunConfig
-from .run import features_of, notes_of, open_all
+from .reach import check_reach
+from .run import Given, features_of, notes_of, open_all
 
 
-def tune_run(recordings: Sequence[Path], config: RunConfig, out: Path) -> tuple[Tuned, str]:
+def tune_run(recordings: Sequence[Given], config: RunConfig, out: Given) -> tuple[Tuned, str]:
     """Find settings of the embedding that suit recordings, and write them down for ``run --config``.
 
     Parameters
@@ -42,14 +44,32 @@ def tune_run(recordings: Sequence[Path], config: RunConfig, out: Path) -> tuple[
     >>> text.splitlines()[0]
     'features = "identity"'
     """
-    check_files(recordings)
-    if os.path.lexists(out):
-        raise FileExistsError(f"tune: {out} already exists. Choose another name.")
-    opened = open_all(recordings, config)
+    paths, target = [place(path) for path in recordings], place(out)
+    check_reach(paths)
+    _check_new(target)
+    opened = open_all(paths, config)
     with dask.config.set(scheduler="threads"):
         found = tune(features_of(opened, config), config.embedding)
     notes = "".join(f"# {note}\n" for note in notes_of(opened))
     text = notes + replace(config, embedding=found.config).to_toml()
+    _write_new(target, text)
+    return found, text
+
+
+def _check_new(out: Place) -> None:
+    """Refuse a file that exists already."""
+    there = os.path.lexists(out) if isinstance(out, Path) else not out.is_web and look(out) is not None
+    if there:
+        raise FileExistsError(f"tune: {out} already exists. Choose another name.")
+    if isinstance(out, Address) and out.is_web:
+        raise ValueError(f"tune: OUT must be a path, s3:// or gs://; got {out}. Web servers are only read.")
+
+
+def _write_new(out: Place, text: str) -> None:
+    """Write a file that does not exist yet, whole."""
+    if isinstance(out, Address):
+        write_new(out, text.encode())
+        return
     try:
         with out.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -57,4 +77,3 @@ def tune_run(recordings: Sequence[Path], config: RunConfig, out: Path) -> tuple[
         if not isinstance(error, FileExistsError):
             out.unlink(missing_ok=True)
         raise
-    return found, text

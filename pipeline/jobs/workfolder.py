@@ -37,6 +37,10 @@ _LONGEST_STEM = 100
 _PATIENCE = 2.0
 
 
+class BusyError(ValueError):
+    """Another run holds the place."""
+
+
 @dataclass(frozen=True)
 class WorkFolder:
     """A work folder that this process holds."""
@@ -109,7 +113,7 @@ def holding(parent: Path, name: str, busy: str) -> Iterator[WorkFolder]:
 
     Raises
     ------
-    ValueError
+    BusyError
         Another run holds the place.
 
     Examples
@@ -120,14 +124,14 @@ def holding(parent: Path, name: str, busy: str) -> Iterator[WorkFolder]:
     ...     with holding(parent, "out.zarr", "another run is writing"):
     ...         pass
     Traceback (most recent call last):
-    ValueError: another run is writing
+    manifold_observer.pipeline.jobs.workfolder.BusyError: another run is writing
     >>> list(parent.iterdir())
     []
     """
     work = _begin(parent, name)
     try:
         if not _is_alone(work, parent, name):
-            raise ValueError(busy)
+            raise BusyError(busy)
         (work.folder / _RUNNING).touch()
         yield work
     finally:
@@ -173,9 +177,33 @@ def sweep(parent: Path, inputs: Sequence[Path] = ()) -> None:
         _clear_unmarked(path, name)
 
 
-def work_folders(parent: Path, name: str) -> list[Path]:
-    """All work folders beside an output, whether their run lives or not."""
+def work_folders(parent: Path, name: str | None = None) -> list[Path]:
+    """All work folders beside an output, or all in a folder, whether their run lives or not."""
     return [path for path in _named(parent) if is_work_folder(path, name)]
+
+
+def remove_dead(path: Path, *, dry_run: bool = False) -> bool:
+    """Remove what is ours in a work folder whose run is dead; whether it is dead and holds no finished result.
+
+    Parameters
+    ----------
+    path
+        The work folder.
+    dry_run
+        Only look.
+    """
+    work = _taken(path)
+    if work is None:
+        return False
+    try:
+        # What it holds of an earlier result belongs to the next run to that place, which puts it back.
+        if work.kept or is_folder(work.earlier):
+            return False
+        if not dry_run:
+            remove(work)
+        return True
+    finally:
+        os.close(work.handle)
 
 
 def is_work_folder(path: Path, name: str | None = None) -> bool:

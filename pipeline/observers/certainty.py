@@ -32,7 +32,7 @@ _BOUND = "infinite: the fit of the transitions ended at its bound, and does not 
 _MOST_WORSE = 4.0
 
 
-def learn_certainty(embedding: xr.Dataset, *, new: bool) -> xr.Dataset:
+def learn_certainty(embedding: xr.Dataset, *, new: bool, centred: bool = False) -> xr.Dataset:
     """Learn how far states are from coordinates without noise; this computes.
 
     Parameters
@@ -41,6 +41,8 @@ def learn_certainty(embedding: xr.Dataset, *, new: bool) -> xr.Dataset:
         With what :func:`learn_bank` added.
     new
         Whether new frames will be read too.
+    centred
+        Whether those are measured by the frames on both sides of them.
 
     Returns
     -------
@@ -62,7 +64,7 @@ def learn_certainty(embedding: xr.Dataset, *, new: bool) -> xr.Dataset:
         }
         embedding = annotate(embedding.assign(learnt))
     if new and "new_error" not in embedding:
-        embedding = annotate(embedding.assign(new_error=("reading", _new_error(embedding))))
+        embedding = annotate(embedding.assign(new_error=("reading", _new_error(embedding, centred))))
     return embedding
 
 
@@ -132,13 +134,12 @@ def _apart(embedding: xr.Dataset, some: Integers) -> Integers:
     return np.cumsum(np.concatenate([[True], (np.diff(some) > 1) | (segment[1:] != segment[:-1])]))
 
 
-def _new_error(embedding: xr.Dataset) -> Floats:
+def _new_error(embedding: xr.Dataset, centred: bool) -> Floats:
     """By what factor error variances grow where the same frames are read as if they were new, once a mode."""
     some = _sample(embedding, _READ_AGAIN)
     frames = embedding["reference"].isel(frame=some).assign_coords(segment=("frame", _apart(embedding, some)))
-    again = read(
-        _with_fewer_references(embedding), frames, np.full(len(some), -1), np.zeros((0, embedding.sizes["axis"]))
-    ).values
+    fewer, nothing = _with_fewer_references(embedding), np.zeros((0, embedding.sizes["axis"]))
+    again = read(fewer, frames, np.full(len(some), -1), nothing, centred=centred).values
     errors = [_errors(embedding, some, plain).forwards[-1] for plain in (known_coordinates(embedding)[some], again)]
     with np.errstate(invalid="ignore"):
         return np.asarray(np.clip(np.nan_to_num(errors[1] / errors[0], nan=_MOST_WORSE), 1.0, _MOST_WORSE))

@@ -35,6 +35,14 @@ _MANY_FAR = 0.25
 _FEW_FAR = 10
 
 
+class Placed(NamedTuple):
+    """States of a whole recording, the smoothed ones if they were asked for, and what they were read from."""
+
+    state: xr.Dataset
+    smoothed: xr.Dataset | None
+    read: Read
+
+
 class Carried(NamedTuple):
     """What a stream hands on: the bank (k,) after the last frame, and the frames before the next (h, axes)."""
 
@@ -74,21 +82,36 @@ def observe_coordinates(
     ``state(frame, mode)``, ``state_std(frame, mode)``, ``far(frame)`` and ``carry(carried)``.
     """
     embedding = learn_bank(embedding, dynamics)
-    found, anew, before, new = _readings(embedding, frames, carry, at)
-    embedding = learn_certainty(embedding, new=bool(new.any()))
-    lazy = frames if frames.chunks else frames.chunk()
-    lengths = lazy.data.chunks[0]
-    parts, last = scan_bank(embedding, Readings(in_deviations(embedding, found.values), anew), lengths, before.bank)
-    states = joined(parts, lengths, found.values.shape[1])
-    result = _labelled(embedding, frames, states, found)
-    ages = ages_of(anew, carry)
-    result["state_std"] = state_deviations(embedding, ages, (new, found.far), states)
-    past = _past(embedding, frames, before.past)
-    size = len(before.bank) + past.size
-    handed = da.from_delayed(task(_carry_of, last, past), (size,), dtype=np.float64, meta=np.empty(0))
-    result["carry"] = ("carried", handed, {**carry_attrs(frames), "bank": len(before.bank), SINCE: int(ages[-1]) + 1})
-    annotate(result)
-    return result if frames.chunks else result.compute()
+    found = _readings(embedding, frames, carry, at)
+    return _observed(learn_certainty(embedding, new=bool(found.new.any())), frames, found, carry)
+
+
+def place_coordinates(
+    embedding: xr.Dataset, frames: xr.DataArray, *, centred: bool = False, smoothed: bool = False
+) -> Placed:
+    """Observe all frames of a recording as new ones, whether or not some of them were embedded.
+
+    Parameters
+    ----------
+    embedding
+        With what :func:`learn_bank` and :func:`learn_certainty` added.
+    frames
+        Dims ``(frame, feature)``, a whole recording.
+    centred
+        Measure every frame by those on both sides of it.
+    smoothed
+        Also estimate every state from all frames.
+
+    Returns
+    -------
+    As :func:`observe_coordinates` and :func:`smooth_coordinates`, and what was read.
+    """
+    new, nothing = np.ones(frames.sizes["frame"], bool), np.zeros((0, embedding.sizes["axis"]))
+    read_as_new = read(embedding, frames, np.full(len(new), -1), nothing, centred=centred)
+    before = Carried(np.zeros(embedding.sizes["bank"]), nothing)
+    found = _Readings(read_as_new, starts_of(frames), before, new)
+    state = _observed(embedding, frames, found, None)
+    return Placed(state, _smoothed(embedding, frames, found) if smoothed else None, read_as_new)
 
 
 def smooth_coordinates(embedding: xr.Dataset, frames: xr.DataArray, dynamics: str = "auto") -> xr.Dataset:
@@ -104,8 +127,42 @@ def smooth_coordinates(embedding: xr.Dataset, frames: xr.DataArray, dynamics: st
     ``state(frame, mode)``, ``state_std(frame, mode)`` and ``far(frame)``.
     """
     embedding = learn_bank(embedding, dynamics)
-    found, anew, before, new = _readings(embedding, frames, None, None)
-    embedding = learn_certainty(embedding, new=bool(new.any()))
+    found = _readings(embedding, frames, None, None)
+    return _smoothed(learn_certainty(embedding, new=bool(found.new.any())), frames, found)
+
+
+class _Readings(NamedTuple):
+    """Coordinates of all frames, where observers start anew, what came before, and which frames are new."""
+
+    read: Read
+    anew: NDArray[np.bool_]
+    before: Carried
+    new: NDArray[np.bool_]
+
+
+def _observed(
+    embedding: xr.Dataset, frames: xr.DataArray, readings: _Readings, carry: xr.DataArray | None
+) -> xr.Dataset:
+    """States of frames whose coordinates have been read."""
+    found, anew, before, new = readings
+    lazy = frames if frames.chunks else frames.chunk()
+    lengths = lazy.data.chunks[0]
+    parts, last = scan_bank(embedding, Readings(in_deviations(embedding, found.values), anew), lengths, before.bank)
+    states = joined(parts, lengths, found.values.shape[1])
+    result = _labelled(embedding, frames, states, found)
+    ages = ages_of(anew, carry)
+    result["state_std"] = state_deviations(embedding, ages, (new, found.far), states)
+    past = _past(embedding, frames, before.past)
+    size = len(before.bank) + past.size
+    handed = da.from_delayed(task(_carry_of, last, past), (size,), dtype=np.float64, meta=np.empty(0))
+    result["carry"] = ("carried", handed, {**carry_attrs(frames), "bank": len(before.bank), SINCE: int(ages[-1]) + 1})
+    annotate(result)
+    return result if frames.chunks else result.compute()
+
+
+def _smoothed(embedding: xr.Dataset, frames: xr.DataArray, readings: _Readings) -> xr.Dataset:
+    """Smoothed states of frames whose coordinates have been read."""
+    found, anew, before, new = readings
     lazy = frames if frames.chunks else frames.chunk()
     lengths = lazy.data.chunks[0]
     values = in_deviations(embedding, found.values)
@@ -120,10 +177,8 @@ def smooth_coordinates(embedding: xr.Dataset, frames: xr.DataArray, dynamics: st
     return result if frames.chunks else result.compute()
 
 
-def _readings(
-    embedding: xr.Dataset, frames: xr.DataArray, carry: xr.DataArray | None, at: Seam | None
-) -> tuple[Read, NDArray[np.bool_], Carried, NDArray[np.bool_]]:
-    """Coordinates of all frames, where observers start anew, what came before, and which frames are new."""
+def _readings(embedding: xr.Dataset, frames: xr.DataArray, carry: xr.DataArray | None, at: Seam | None) -> _Readings:
+    """Read all frames, embedded and new ones."""
     columns = embedding.sizes["bank"]
     before, at = _before(embedding, frames, carry, at, columns)
     number = embedded_numbers(embedding, frames)
@@ -131,7 +186,7 @@ def _readings(
     anew = starts_of(frames)
     anew[0] = at.filters
     _warn_far(found)
-    return found, anew, before, number < 0
+    return _Readings(found, anew, before, number < 0)
 
 
 def _before(

@@ -22,9 +22,9 @@ from ..comparison.baselines import baselines
 from ..comparison.scores import class_scores, scores
 from ..engine.config import EmbedConfig
 from ..frames.features import histogram, stft
-from ..graph.sight import check_files
 from ..jobs.config import FeatureConfig, RunConfig
 from ..jobs.progress import Stages
+from ..jobs.reach import reaching
 from ..jobs.run import analyse
 from ..jobs.store import start, write_group, writing
 from ..observers.calibrate import calibrate
@@ -32,6 +32,7 @@ from ..observers.config import ObserverConfig
 from ..observers.observe import observe
 from ..observers.rates import generator_rates
 from ..observers.smooth import smooth
+from ..stores.address import Place
 
 Frames = tuple[xr.DataArray, xr.DataArray | None]
 
@@ -49,7 +50,7 @@ class Demo:
 
 
 def demonstrate(
-    name: str, out: Path | None, simulation: dict[str, Any], stages: Stages, *, overwrite: bool = False
+    name: str, out: Place | None, simulation: dict[str, Any], stages: Stages, *, overwrite: bool = False
 ) -> dict[str, Any]:
     """Run one demonstration and score it; this computes.
 
@@ -78,15 +79,15 @@ def demonstrate(
             demo.simulate(recording, **simulation)
             settings = dict(open_simulation(recording).attrs)
             stages.report("simulate", 1, 1)
-        check_files([recording], folder)
-        start(folder, {"demo": name, **demo.config.flat(), **{f"simulation_{k}": v for k, v in settings.items()}})
-        frames, covariance = demo.frames(recording)
-        stored, embedding, state = analyse(folder, frames, demo.config, stages, covariance)
-        with stages("scores"):
-            stages.report("scores", 0, 1)
-            truth = write_group(folder, "truth", demo.truth(recording, stored)).load()
-            result = _score(name, stored, embedding.load(), state.load(), truth, settings)
-            stages.report("scores", 1, 1)
+        with reaching([recording], folder):
+            start(folder, {"demo": name, **demo.config.flat(), **{f"simulation_{k}": v for k, v in settings.items()}})
+            frames, covariance = demo.frames(recording)
+            stored, embedding, state = analyse(folder, frames, demo.config, stages, covariance)
+            with stages("scores"):
+                stages.report("scores", 0, 1)
+                truth = write_group(folder, "truth", demo.truth(recording, stored)).load()
+                result = _score(name, stored, embedding.load(), state.load(), truth, settings)
+                stages.report("scores", 1, 1)
     return {
         "scores": result.pop("scores"),
         **result,

@@ -147,7 +147,17 @@ def shares(new: Block, reference: Reference, epsilon: float, own: Floats | None,
     >>> shares(new, Reference(block, np.array([[3.0, 1.0]]), None), 1.0, None, one_sided=False)
     array([[1.5, 0.5, 0.5]])
     """
-    distances = apart(new, reference.block, one_sided)
+    return shares_at(apart(new, reference.block, one_sided), reference, epsilon, own, one_sided)
+
+
+def shares_at(distances: Array, reference: Reference, epsilon: float, own: Floats | None, one_sided: bool) -> Floats:
+    """The same from the distances (m, n) of :func:`apart`, which are overwritten.
+
+    Examples
+    --------
+    >>> shares_at(np.array([[np.log(2.0)]]), Reference(None, np.array([[3.0, 1.0]]), None), 1.0, None, False)
+    array([[1.5, 0.5, 0.5]])
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         if own is None or reference.scales is None:
             tile = kernel.kernel_from_distances(distances, epsilon, out=distances)

@@ -19,7 +19,7 @@ from scipy.sparse.linalg import eigsh
 
 import manifold_observer.pipeline as mo
 from manifold_observer.datasets.simulators.sphere import write_sphere
-from manifold_observer.pipeline.graph.cluster import connect
+from manifold_observer.pipeline.clusters.cluster import connect
 
 
 def loop(z: np.ndarray, n_modes: int, window: int = 21, tolerance: float = 1e-3) -> np.ndarray:

@@ -16,7 +16,7 @@ from typing import Any
 from measure import peaks, sgemm_rate_of_workers, sphere_frames, tone_frames
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline.graph.cluster import connect
+from manifold_observer.pipeline.clusters.cluster import connect
 from manifold_observer.tasks.engine import forms
 
 FRAMES = {"sphere": sphere_frames, "tones": tone_frames}

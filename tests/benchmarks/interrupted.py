@@ -17,7 +17,7 @@ import xarray as xr
 from measure import peaks, sphere_frames
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline.graph.cluster import connect
+from manifold_observer.pipeline.clusters.cluster import connect
 
 
 def job(folder: Path, n_workers: int, options: dict[str, Any]) -> dict[str, Any]:

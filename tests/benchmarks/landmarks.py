@@ -13,7 +13,7 @@ from typing import Any
 from measure import peaks, sphere_frames
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline.graph.cluster import connect
+from manifold_observer.pipeline.clusters.cluster import connect
 
 
 def embed_once(n_frames: int, n_workers: int, n_landmarks: int) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import numpy as np
 from measure import peaks
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline.graph.cluster import connect
+from manifold_observer.pipeline.clusters.cluster import connect
 
 EDF_CHANNELS, EDF_RATE = 64, 256
 WAVE_RATE = 44_100

@@ -12,7 +12,7 @@ from typing import Any
 from measure import peaks, sphere_frames
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline.graph.cluster import connect
+from manifold_observer.pipeline.clusters.cluster import connect
 
 
 def run(n_frames: int, n_workers: int, options: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import dask
 import numpy as np
 import pytest
 
@@ -153,6 +154,19 @@ def test_faults__prints_a_table_and_finds_nothing():
     assert done.stdout.splitlines()[-1].endswith("| 0 |")
 
 
+def test_one_map__states_agree_across_recordings_where_separate_ones_do_not(monkeypatch):
+    one_map = importlib.import_module("one_map")
+    monkeypatch.setattr(one_map, "SENSORS", 10)
+    monkeypatch.setattr(one_map, "LONG", (300, 400))
+    with dask.config.set(scheduler="synchronous"):
+        table, outside, _ = one_map.compare("curves", 6, one_map.mo.MapConfig(frames=500), noise=0.2)
+    read = {way: scores["all", "neighbours"] for way, scores in table.items()}
+    assert read["one map"] > 0.85
+    assert read["one map"] > read["separate embeddings"] + 0.2
+    assert read["one map"] > read["pooled PCA, smoothed"] - 0.1
+    assert max(share for kind, shares in outside.items() if kind != "gain" for share in shares) < 0.1
+
+
 def test_large_files__open_at_once_and_stay_small():
     pytest.importorskip("h5netcdf")
     large = importlib.import_module("large_files")
@@ -161,3 +175,11 @@ def test_large_files__open_at_once_and_stay_small():
     assert all(row["on_disk_megabytes"] < 1 for row in rows)
     assert all(row["workers_gib"] < 1 for row in rows)
     assert large.table(rows).count("\n") == 4
+
+
+def test_object_store__counts_what_a_result_takes(monkeypatch, tmp_path):
+    for name in ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "MANIFOLD_OBSERVER_CACHE"):
+        monkeypatch.setenv(name, "")  # and as it was in the end
+    found = importlib.import_module("object_store").measure(100, repeats=1)
+    assert found["objects"] == 65
+    assert found["requests of a write"] < 400

@@ -19,7 +19,7 @@ import xarray as xr
 from measure import peaks
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline.graph.cluster import connect
+from manifold_observer.pipeline.clusters.cluster import connect
 
 
 def noisy_frames(folder: Path, n_frames: int, n_features: int) -> xr.DataArray:

@@ -4,13 +4,20 @@ import os
 import re
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import sysconfig
+import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from manifold_observer.pipeline.clusters import address
+from manifold_observer.pipeline.clusters.cluster import connect
+from manifold_observer.pipeline.clusters.config import ClusterConfig
+from manifold_observer.pipeline.clusters.lost import LostClusterError
 
 README = (Path(__file__).parents[2] / "deploy" / "README.md").read_text(encoding="utf-8")
 SCRIPTS = Path(sysconfig.get_path("scripts"))
@@ -74,7 +81,7 @@ def test_page__its_holders_can_use_the_cluster_and_nobody_else(made, secured):
     assert done.returncode == 0, done.stderr
     assert (folder / "out.zarr").is_dir()
     plain = command(folder, dict(os.environ), secured, "other.zarr")
-    assert plain.returncode == 1
+    assert plain.returncode == 4
     assert "got none in distributed.comm.tls.ca-file, client.cert, client.key" in plain.stderr
     assert "DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT" in plain.stderr
     assert plain.stderr.count("\n") == 1
@@ -86,9 +93,60 @@ def test_page__certificates_of_another_authority_are_refused(made, secured, tmp_
     np.save(tmp_path / "a.npy", np.zeros((80, 3)))
     strange = {name: value.replace(str(folder), str(tmp_path)) for name, value in environment.items()}
     refused = command(tmp_path, strange, secured)
-    assert refused.returncode == 1
+    assert refused.returncode == 4
     assert refused.stderr.startswith(f"Error: cluster: no scheduler answers at {secured} (")
     assert refused.stderr.count("\n") == 1
+
+
+def test_options__certificates_of_a_file_of_settings_do_as_well(made, secured, monkeypatch):
+    folder = made[0]
+    (folder / "tls.toml").write_text(
+        f'[cluster]\nkind = "{secured}"\ntls_ca_file = "ca.pem"\ntls_cert = "node.pem"\ntls_key = "node.key"\n'
+    )
+    monkeypatch.chdir(folder)
+    table = tomllib.loads((folder / "tls.toml").read_text())["cluster"]
+    with connect(ClusterConfig.of_table(table)) as client:
+        assert client.submit(abs, -4).result() == 4
+
+
+def test_options__a_client_that_is_not_encrypted_is_refused(secured, monkeypatch):
+    """By the scheduler, which hangs up; and before, where certificates are given for such an address."""
+    monkeypatch.setattr(address, "CONNECT_SECONDS", 5)
+    plain = secured.replace("tls://", "tcp://")
+    with pytest.raises(LostClusterError, match=f"no scheduler answers at {plain} "), connect(plain):
+        pytest.fail("the client was let in")
+    with pytest.raises(
+        ValueError, match=r"tls_key must be left out with an address that is not encrypted; .*Take tls:"
+    ):
+        connect(ClusterConfig(plain, tls_key="node.key")).__enter__()
+
+
+def test_options__a_client_without_a_certificate_is_refused_by_the_scheduler(made, secured):
+    """Which is what Dask itself would do with the authority's certificate alone."""
+    context = ssl.create_default_context(cafile=made[0] / "ca.pem")
+    context.check_hostname = False
+    where = secured.removeprefix("tls://").split(":")
+    with pytest.raises(OSError, match=r"CERTIFICATE_REQUIRED|certificate required|reset|EOF"):  # noqa: PT012, SIM117
+        with socket.create_connection((where[0], int(where[1])), timeout=WAIT) as plain:
+            with context.wrap_socket(plain) as connection:
+                if not connection.recv(8):
+                    raise OSError("EOF")
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        (("nowhere.pem", "node.pem", "node.key"), r"got \S*nowhere\.pem, .*No such file"),
+        (("ca.pem", "node.key", "node.key"), r"certificates in PEM files; got "),
+        (("ca.pem", "node.pem", "ca.key"), r"KEY_VALUES_MISMATCH|key values mismatch"),
+        (("ca.pem", "node.pem", None), r"got none in distributed\.comm\.tls\.client\.key\. Give --tls-ca-file"),
+    ],
+)
+def test_options__files_that_are_no_certificates_are_named(made, secured, names, sentence):
+    paths = [None if name is None else str(made[0] / name) for name in names]
+    config = ClusterConfig(secured, tls_ca_file=paths[0], tls_cert=paths[1], tls_key=paths[2])
+    with pytest.raises(LostClusterError, match=sentence):
+        connect(config).__enter__()
 
 
 def test_page__yaml_has_the_same_settings(made):

@@ -70,5 +70,5 @@ def console(monkeypatch, capsys):
 def in_this_process(monkeypatch):
     """Commands compute in this thread instead of starting a cluster."""
     monkeypatch.setattr(
-        "manifold_observer.pipeline.graph.cluster.connect", lambda *_args, **_options: contextlib.nullcontext()
+        "manifold_observer.pipeline.clusters.cluster.connect", lambda *_args, **_options: contextlib.nullcontext()
     )

@@ -1,6 +1,7 @@
 """Blocks of a table by pandas against the same cells read one by one: values, times and errors are the same."""
 
 import csv
+import itertools
 import warnings
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manifold_observer.datasets.readers import table_cells, table_fast, table_layout
-from strategies import examples
+from strategies import examples, share
 
 NUMBERS = ["1", "-2.5", "3e5", "0.1", "12345.678901234567", "1e-310", "4.9e-324", "2.2250738585072011e-308", "7."]
 WHOLE = ["0", "7", "-12", "+5", "999999999999999", "-0", "00012"]
@@ -201,8 +202,7 @@ def test_read__by_blocks_is_as_cell_by_cell(tmp_path, readings):
     assert readings[False] > 10
 
 
-@pytest.mark.parametrize("cell", [*AWKWARD, *NUMBERS, *WHOLE])
-@pytest.mark.parametrize("decimal", [".", ","])
+@pytest.mark.parametrize(("cell", "decimal"), share(itertools.product([*AWKWARD, *NUMBERS, *WHOLE], ".,"), 3))
 def test_read__an_awkward_cell_among_good_ones(tmp_path, cell, decimal):
     path = tmp_path / "table.csv"
     for among in ("1", "2.5"):
@@ -214,12 +214,13 @@ def test_read__an_awkward_cell_among_good_ones(tmp_path, cell, decimal):
         assert by_blocks == by_cells
 
 
-@pytest.mark.parametrize(
-    ("options", "clock"),
-    [*[({}, cell) for cell in SECONDS + DATES], *[({"time_format": f}, c) for f, c in FORMATS.items()]],
-)
-@pytest.mark.parametrize("odd", [None, *ODD_DATES, "1", "2020-03-09 10:14:00Z"])
-def test_read__times_among_those_of_other_kinds(tmp_path, options, clock, odd):
+CLOCKS = [*[({}, cell) for cell in SECONDS + DATES], *[({"time_format": f}, c) for f, c in FORMATS.items()]]
+AMONG = itertools.product(CLOCKS, [None, *ODD_DATES, "1", "2020-03-09 10:14:00Z"])
+
+
+@pytest.mark.parametrize(("clocked", "odd"), share(AMONG, 4))
+def test_read__times_among_those_of_other_kinds(tmp_path, clocked, odd):
+    options, clock = clocked
     path = tmp_path / "table.csv"
     cells = [clock.format(row) for row in range(1, 13)]
     cells[8] = cells[8] if odd is None else odd

@@ -454,7 +454,7 @@ def test_run__auto_starts_no_cluster_for_a_small_kernel(console, monkeypatch, tm
     def refused(*_args, **_options):
         raise AssertionError("a cluster was started")
 
-    monkeypatch.setattr("manifold_observer.pipeline.graph.cluster.connect", refused)
+    monkeypatch.setattr("manifold_observer.pipeline.clusters.cluster.connect", refused)
     np.save(tmp_path / "walk.npy", np.random.default_rng(0).normal(size=(300, 3)).cumsum(axis=0))
     options = ("--features", "identity", "--n-modes", 2, "--cluster", "auto")
     code, _, err = console("run", tmp_path / "walk.npy", tmp_path / "walk.zarr", *options)

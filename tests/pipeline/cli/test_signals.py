@@ -72,7 +72,7 @@ def ended(process):
     return process.returncode, err, left
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", share([signal.SIGINT, signal.SIGTERM, signal.SIGHUP], 3))
 def test_signals__end_a_command_that_is_still_being_imported(folder, number):
     with running(folder) as process:
         wait_until(lambda: listens(process), process)

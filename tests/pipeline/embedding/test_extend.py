@@ -1,6 +1,7 @@
 """New frames get the reference's coordinates, embedded ones their own, however frames and workers are cut."""
 
 import functools
+import itertools
 
 import dask
 import dask.array as da
@@ -17,7 +18,7 @@ from manifold_observer.pipeline.embedding import references
 from manifold_observer.pipeline.jobs.config import RunConfig
 from manifold_observer.pipeline.jobs.run import read_embedding, run
 from reference import dense
-from strategies import chunkings, embed_options, examples, smooth_motion, spd
+from strategies import chunkings, embed_options, examples, share, smooth_motion, spd
 
 # That some frames are far is told; only the tests of it look.
 pytestmark = [pytest.mark.usefixtures("in_this_thread"), pytest.mark.filterwarnings("ignore:extend. .* far from all")]
@@ -25,7 +26,8 @@ pytestmark = [pytest.mark.usefixtures("in_this_thread"), pytest.mark.filterwarni
 N, M, P, WINDOW = 90, 45, 3, 15
 VALUES = smooth_motion(np.random.default_rng(3), N + M, P)
 SEGMENT = np.repeat([0, 1, 2, 3], [40, 50, 20, 25])
-BOTH = pytest.mark.parametrize("method", ["nystrom", "one-sided"])
+METHODS = ["nystrom", "one-sided"]
+BOTH = pytest.mark.parametrize("method", METHODS)
 OPTIONS = {"n_modes": 3, "window": WINDOW, "precision": "float64"}
 
 
@@ -247,9 +249,9 @@ def test_extend__any_chunking_gives_the_same(chunks, method):
     assert_same(mo.extend(cut, NEW.chunk(frame=chunks[0], feature=chunks[1]), method), whole)
 
 
-@BOTH
-@pytest.mark.parametrize("epsilon", ["median", "local"])
-@pytest.mark.parametrize("size", [1, 7, 30])
+@pytest.mark.parametrize(
+    ("method", "epsilon", "size"), share(itertools.product(METHODS, ["median", "local"], [7, 1, 30]), 4)
+)
 def test_extend__any_block_and_any_span_give_the_same(method, epsilon, size, monkeypatch):
     embedding = embedded(epsilon=epsilon, form="window")
     whole = mo.extend(embedding, NEW, method)

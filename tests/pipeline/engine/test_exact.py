@@ -1,6 +1,7 @@
 """Wherever tiles live, whatever their size and whoever dies: the same embedding."""
 
 import functools
+import itertools
 import os
 import signal
 import tempfile
@@ -17,7 +18,7 @@ import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.engine import decide
 from manifold_observer.pipeline.engine import exact as ways
 from manifold_observer.pipeline.graph.limits import Workers
-from strategies import embed_options, smooth_motion
+from strategies import embed_options, share, smooth_motion
 
 N = 260
 FRAMES = xr.DataArray(smooth_motion(np.random.default_rng(0), N, 4), dims=("frame", "feature"))
@@ -62,9 +63,10 @@ def few_landmarks(monkeypatch):
 # ------------------------------------------------------------------------------------------------ the homes
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.5])
-@pytest.mark.parametrize("epsilon", ["median", 9.0, "local"])
-@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize(
+    ("precision", "epsilon", "alpha"),
+    share(itertools.product(["float64", "float32"], ["median", 9.0, "local"], [0.0, 0.5]), 5),
+)
 @pytest.mark.usefixtures("few_landmarks")
 def test_embed__every_home_and_tile_size_gives_the_same(precision, epsilon, alpha):
     within, residual = WITHIN[precision]

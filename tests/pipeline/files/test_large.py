@@ -12,6 +12,7 @@ import xarray as xr
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.graph.slabs import SLAB_BYTES
+from strategies import share
 
 N, P, RATE = 20_000_000, 64, 256.0
 AT = 12_345_678
@@ -22,6 +23,7 @@ PROGRAM = """
 import json, sys, time, warnings
 import numpy as np
 import manifold_observer.pipeline as mo
+
 
 def peak():
     lines = open("/proc/self/status").read().splitlines()
@@ -98,7 +100,7 @@ KINDS = {
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", share(KINDS, 3))
 def test_contiguous_file__opens_at_once_and_reads_its_part(tmp_path, kind):
     write, name, options = KINDS[kind]
     path = write(tmp_path / name)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline.frames.features import shared_edges
+from manifold_observer.pipeline.frames.edges import shared_edges
 from reference import dense
 from strategies import chunkings, examples
 

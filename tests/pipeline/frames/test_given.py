@@ -10,7 +10,7 @@ import xarray as xr
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.frames.dates import as_calendar, from_calendar, in_dates, in_seconds
-from strategies import smooth_motion
+from strategies import share, smooth_motion
 
 N = 300
 START = np.datetime64("2020-03-09T12:00:00.25", "ns")
@@ -51,7 +51,7 @@ TAKEN = {
 
 
 @pytest.mark.filterwarnings("ignore:.*no channel names")
-@pytest.mark.parametrize("name", TAKEN)
+@pytest.mark.parametrize("name", share(TAKEN, 3))
 def test_frames__what_users_have_is_embedded_observed_and_stored(tmp_path, name):
     frames = TAKEN[name]()
     embedding = mo.embed(frames, n_modes=2)

@@ -10,6 +10,7 @@ from kinds import ROWS, make
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.frames.opening import OPTIONS
 from manifold_observer.pipeline.frames.recording import clock, start_time
+from strategies import share
 
 
 def opened(row, folder):
@@ -23,7 +24,7 @@ def opened(row, folder):
     return recording, ticks, " ".join(str(one.message) for one in warned)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+@pytest.mark.parametrize("row", share(ROWS, 3), ids=lambda row: row.id)
 def test_kind__is_right_or_refused_in_one_sentence(row, tmp_path):
     if "sentence" in row.want:
         with pytest.raises((ValueError, TypeError), match=row.want["sentence"]) as refused:

@@ -5,8 +5,8 @@ import resource
 import psutil
 import pytest
 
+from manifold_observer.pipeline.clusters.cluster import connect
 from manifold_observer.pipeline.graph import limits, machine
-from manifold_observer.pipeline.graph.cluster import connect
 from manifold_observer.pipeline.graph.machine import free_memory
 
 MIB = 2**20
@@ -108,16 +108,16 @@ def test_workers__this_process_may_take_what_is_free_and_what_it_has(monkeypatch
 def test_connect__workers_share_what_they_are_given(monkeypatch):
     made = {}
 
-    def local_cluster(n_workers, memory_limit):
+    def local_cluster(n_workers, memory_limit, **_):
         made.update(n_workers=n_workers, memory_limit=memory_limit)
         raise InterruptedError
 
-    monkeypatch.setattr("manifold_observer.pipeline.graph.cluster.local_cluster", local_cluster)
+    monkeypatch.setattr("manifold_observer.pipeline.clusters.cluster.local_cluster", local_cluster)
     monkeypatch.setattr(limits, "free_memory", lambda: 2**33)
     with pytest.raises(InterruptedError), connect(n_workers=2, memory=2**32):
         pass
     assert (made["n_workers"], made["memory_limit"]) == (2, 2**31)
-    monkeypatch.setattr("manifold_observer.pipeline.graph.cluster.free_memory", lambda: 700 * MIB)
+    monkeypatch.setattr("manifold_observer.pipeline.clusters.cluster.free_memory", lambda: 700 * MIB)
     monkeypatch.setattr(limits, "free_memory", lambda: 700 * MIB)
     with pytest.raises(InterruptedError), connect():
         pass

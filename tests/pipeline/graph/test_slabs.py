@@ -1,6 +1,7 @@
 """Stored samples and frames are read by the tasks that use them: few tasks, little memory, the same bits."""
 
 import functools
+import itertools
 import pickle
 
 import dask.array as da
@@ -19,6 +20,7 @@ from manifold_observer.pipeline.graph import slabs
 from manifold_observer.pipeline.graph.limits import Workers
 from manifold_observer.pipeline.graph.slabs import Reading, chunks_of, rows_of, source_of
 from manifold_observer.pipeline.jobs import filling, store
+from strategies import share
 
 soundfile = pytest.importorskip("soundfile")
 N = 1500
@@ -87,8 +89,7 @@ def n_tasks(array):
 
 
 @pytest.mark.usefixtures("in_this_thread")
-@pytest.mark.parametrize("make", MAKE)
-@pytest.mark.parametrize("name", STORES)
+@pytest.mark.parametrize(("name", "make"), share(itertools.product(STORES, MAKE), 4))
 def test_features__one_task_a_run_whatever_the_chunks_and_the_same_bits(stored, monkeypatch, name, make):
     monkeypatch.setattr("manifold_observer.pipeline.frames.segments.FEATURE_TASK_BYTES", 9000)
     recording = mo.open_recording(stored[name], sampling_rate=100.0 if name.endswith(".npy") else None)

@@ -12,7 +12,7 @@ import pytest
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.jobs.progress import STAGES, Stages
 from manifold_observer.pipeline.jobs.run import RunConfig, run
-from strategies import embed_options
+from strategies import embed_options, share
 
 ROOT = Path(__file__).parents[3]
 REPORTING = {"compute", "persist", "stream", "progress", "report"}
@@ -145,7 +145,7 @@ class Watched(Stages):
 
 
 @pytest.mark.filterwarnings("ignore:calibrate")  # the motion of the frames is made of sines
-@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("route", share(ROUTES, 3))
 def test_bar__moves_in_every_stage_of_a_run(tmp_path, few_landmarks, in_this_thread, make_frames, route):
     np.save(tmp_path / "walk.npy", make_frames(n=400, p=4).values)
     config = RunConfig(

@@ -146,7 +146,7 @@ def everything(folder):
 # ------------------------------------------------------------------------------------- cut anywhere, go on anywhere
 
 
-@examples(12)
+@examples(6)
 @given(kind=st.sampled_from(list(KINDS)), suffix=st.sampled_from(list(WRITERS)), cuts=chunkings(NEW), together=seeds)
 def test_continue__pieces_give_the_bits_of_one_run(learnt, tmp_path_factory, kind, suffix, cuts, together):
     """Files end anywhere, within frames too; calls take one or several of them."""
@@ -828,7 +828,7 @@ def test_command__follows_until_nothing_comes(call, learnt, tmp_path):
     ("words", "code", "message"),
     [
         (["a.zarr", "b.npy"], 2, "Name the result, at least one new recording, and the output last"),
-        (["a.zarr", "b.npy", "out", "--workers", 2], 2, "--workers only applies to --cluster local"),
+        (["a.zarr", "b.npy", "out", "--workers", 2], 2, "--workers must be left out with --cluster none"),
         (["a.zarr", "b.npy", "out", "--interval", -1], 2, "-1.0 is not in the range"),
         (["a.zarr", "b.npy", "out"], 1, "a.zarr does not exist"),
         (["a.zarr", "b.npy", "out", "--follow"], 1, "a.zarr does not exist"),
@@ -843,7 +843,7 @@ def test_command__errors_are_one_sentence(call, tmp_path, monkeypatch, words, co
     assert everything(tmp_path) == []
 
 
-@pytest.mark.parametrize("ask", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("ask", share([signal.SIGTERM, signal.SIGINT], 2))
 def test_command__follows_until_it_is_asked_to_end(learnt, tmp_path, ask):
     parts = np.split(ALL[LEARNT:], [83])
     write_npy(tmp_path, "0", parts[0])

@@ -11,6 +11,7 @@ from scipy.signal import lfilter
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.observers.bank import learn_bank
 from manifold_observer.pipeline.observers.certainty import learn_certainty
+from strategies import share
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 P = 8
@@ -59,7 +60,7 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", share(SETTINGS, 2))
 def test_state_std__bands_hold_in_the_sample_and_out_of_it_and_where_segments_begin(name):
     """Of the coordinate that belongs to the hidden state; coordinates that are noise have wider ones."""
     lengths, others, rates, noise, curved = SETTINGS[name]

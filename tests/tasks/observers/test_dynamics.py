@@ -1,5 +1,7 @@
 """Time unit, signal and noise of processes whose dynamics are known."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy.signal import lfilter
 
 from manifold_observer.tasks.observers import dynamics
-from strategies import generators
+from strategies import generators, share
 
 SHAPE = np.array([1.0, 1.3, 2.0])
 
@@ -37,8 +39,7 @@ def test_autocovariance__is_the_sum_over_pairs_of_frames(rng, lengths):
         assert_allclose(found.mean()[k] * max(len(pairs), 1), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("unit", [0.02, 0.1, 0.4])
-@pytest.mark.parametrize("noise", [0.1, 1.0])
+@pytest.mark.parametrize(("unit", "noise"), share(itertools.product([0.02, 0.1, 0.4], [0.1, 1.0]), 4))
 def test_calibrate__finds_the_unit_within_its_own_error(unit, noise):
     found, errors = [], []
     for seed in range(8):

@@ -1,0 +1,1 @@
+"""Where a run computes, and whether that is fit for it."""
