@@ -72,13 +72,41 @@ class Server:
         self.server.server_close()
 
 
+class Google:
+    """What Google's storage says otherwise than Amazon's: generations instead of ETags in its conditions."""
+
+    def __init__(self, app):
+        self.app, self.tags = app, {}
+
+    def __call__(self, environ, start_response):
+        if not environ.get("HTTP_AUTHORIZATION", "").startswith("AWS4"):
+            scope = "Credential=tester/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
+            environ["HTTP_AUTHORIZATION"] = f"AWS4-HMAC-SHA256 {scope}"
+        wanted = environ.pop("HTTP_X_GOOG_IF_GENERATION_MATCH", None)
+        source = environ.pop("HTTP_X_GOOG_COPY_SOURCE", None)
+        if wanted is not None:
+            environ |= {"HTTP_IF_NONE_MATCH": "*"} if wanted == "0" else {"HTTP_IF_MATCH": self.tags.get(wanted, "-")}
+        if source is not None:
+            environ["HTTP_X_AMZ_COPY_SOURCE"] = source
+
+        def answer(status, headers, *more):
+            tag = {name.lower(): value for name, value in headers}.get("etag")
+            if tag is not None:
+                generation = str(int(tag.strip('"')[:12], 16))
+                self.tags[generation] = tag
+                headers = [*headers, ("x-goog-generation", generation)]
+            return start_response(status, headers, *more)
+
+        return self.app(environ, answer)
+
+
 def s3_server():
     """Start moto's S3."""
     from moto.server import DomainDispatcherApplication, create_backend_app  # noqa: PLC0415 - slow
     from werkzeug.serving import make_server  # noqa: PLC0415
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    app = Spoilt(DomainDispatcherApplication(create_backend_app))
+    app = Spoilt(Google(DomainDispatcherApplication(create_backend_app)))
     return Server(make_server("127.0.0.1", 0, app, threaded=True), app)
 
 

@@ -28,7 +28,7 @@ ARROWS = {
     "pipeline": {
         "graph": set(),
         "stores": set(),
-        "files": {"stores"},
+        "files": {"graph", "stores"},
         "frames": {"graph", "files", "stores"},
         "clusters": {"graph", "frames"},
         "engine": {"graph", "frames"},
@@ -48,7 +48,7 @@ ARROWS = {
             "comparison",
             "jobs",
         },
-        "paper": {"graph", "frames", "clusters", "engine", "embedding", "observers", "comparison", "jobs"},
+        "paper": {"graph", "stores", "frames", "clusters", "engine", "embedding", "observers", "comparison", "jobs"},
         "watch": {"graph", "jobs"},
         "cli": {
             "graph",

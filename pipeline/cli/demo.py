@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import click
 
 from ..clusters.config import ClusterConfig
 from ..paper.settings import SIMULATIONS
+from ..stores.address import Place
 from .computing import chosen, session, writing
 from .options import Sectioned, settings_of, taken
+from .reading import Location
 
 
 @click.group("demo")
@@ -24,7 +25,7 @@ def _command(name: str, kind: type[Any]) -> click.Command:
     """The command of one demonstration."""
 
     def callback(
-        out: Path | None,
+        out: Place | None,
         cluster: ClusterConfig,
         overwrite: bool,
         as_json: bool,
@@ -38,7 +39,7 @@ def _command(name: str, kind: type[Any]) -> click.Command:
         click.echo(json.dumps(result) if as_json else _text(result, out))
 
     command = Sectioned(name, callback=callback, help=_description(kind))
-    command.params.append(click.Argument(["out"], required=False, type=click.Path(path_type=Path)))
+    command.params.append(click.Argument(["out"], required=False, type=Location()))
     return settings_of(kind)(writing(command))
 
 
@@ -48,7 +49,7 @@ def _description(kind: type[Any]) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _text(result: dict[str, Any], out: Path | None) -> str:
+def _text(result: dict[str, Any], out: Place | None) -> str:
     """Scores as a table."""
     components = result["components"]
     accuracies = [name for name in next(iter(result["scores"].values())) if name.endswith("_accuracy")]

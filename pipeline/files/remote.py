@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..stores.address import Address, Place, place
+from ..graph.shared import warnings_heard
+from ..graph.warn import warn
+from ..stores.address import Address, Place
 from ..stores.copies import local_copy
 from ..stores.objects import found_in, look
 from ..stores.refusals import MissingError
@@ -46,18 +46,6 @@ def at_hand(given: Place, engine: str | None = None) -> Iterator[Place]:
         yield found
 
 
-def readable_here(given: str | os.PathLike[str] | Address) -> Path:
-    """A path that a library can read, for a place: itself, or the copy of the file at an address.
-
-    Examples
-    --------
-    >>> readable_here("day.csv")
-    PosixPath('day.csv')
-    """
-    found = place(given)
-    return found if isinstance(found, Path) else local_copy(found)
-
-
 def _found(address: Address, *, zarr: bool) -> Place:
     """A Zarr store, or the copy of a file."""
     first = zarr or address.suffix.lower() == _ZARR or (address.is_web and not address.suffix)
@@ -84,13 +72,12 @@ def _is_zarr(address: Address) -> bool:
 @contextmanager
 def _in_the_name_of(address: Address, copy: Path) -> Iterator[None]:
     """Have errors and warnings name the address, which the user knows, and not the copy."""
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
+    with warnings_heard() as heard:
         try:
             yield
         except (ValueError, OSError, ImportError, TypeError) as error:
             if str(copy) not in str(error):
                 raise
             raise type(error)(str(error).replace(str(copy), str(address))) from None
-    for one in seen:
-        warnings.warn(str(one.message).replace(str(copy), str(address)), one.category, stacklevel=4)
+    for sentence in heard:
+        warn(sentence.replace(str(copy), str(address)))

@@ -11,9 +11,9 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from ..files.ordinary import check_ordinary
-from ..files.remote import readable_here
+from ..files.remote import at_hand
 from ..graph.warn import warn
-from ..stores.address import Address
+from ..stores.address import Address, place
 from .dates import in_seconds, is_dated
 from .given import RECORDING_START, array_of
 from .join import seconds_between
@@ -71,13 +71,17 @@ def open_labels(
     >>> labels.label.values.tolist(), labels.time.values, labels.stop.values
     (['W', 'N1'], array([ 0., 30.]), array([30., 90.]))
     """
-    where = readable_here(path)
-    check_ordinary(where, "open_labels")
+    given = place(path)
+    if isinstance(given, Path):
+        check_ordinary(given, "open_labels")
     options: dict[str, Any] = {
         "label_column": label_column,
         "recording": None if recording is None else os.fspath(recording),
     }
-    return xr.open_dataset(where, engine=_ENGINE, sampling_rate=sampling_rate, **options).load()
+    with at_hand(given) as where:
+        if isinstance(where, Address):
+            raise ValueError(f"open_labels: {given} must be a file of labels; got a Zarr store. Name the file.")
+        return xr.open_dataset(where, engine=_ENGINE, sampling_rate=sampling_rate, **options).load()
 
 
 def label_frames(frames: xr.DataArray, labels: xr.Dataset) -> xr.DataArray:

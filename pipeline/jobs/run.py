@@ -279,6 +279,12 @@ def open_result(out: Given) -> xr.DataTree:
         There is nothing at ``out``.
     ValueError
         The result is not complete, or damaged.
+
+    Examples
+    --------
+    >>> open_result("nowhere.zarr")
+    Traceback (most recent call last):
+    FileNotFoundError: open_result: nowhere.zarr does not exist. Check the path.
     """
     where = place(out)
     attrs = check_whole("open_result", where)

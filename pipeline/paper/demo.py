@@ -32,6 +32,7 @@ from ..observers.config import ObserverConfig
 from ..observers.observe import observe
 from ..observers.rates import generator_rates
 from ..observers.smooth import smooth
+from ..stores.address import Place
 
 Frames = tuple[xr.DataArray, xr.DataArray | None]
 
@@ -49,7 +50,7 @@ class Demo:
 
 
 def demonstrate(
-    name: str, out: Path | None, simulation: dict[str, Any], stages: Stages, *, overwrite: bool = False
+    name: str, out: Place | None, simulation: dict[str, Any], stages: Stages, *, overwrite: bool = False
 ) -> dict[str, Any]:
     """Run one demonstration and score it; this computes.
 

@@ -68,7 +68,7 @@ def _client(
         if scheme == "s3":
             return _of_s3(kinds, host, root, how)
         if scheme == "gs":
-            return kinds.GCSStore(host, prefix=root or None, config=gs_settings(), **how)
+            return _of_gs(kinds, host, root, how)
         return _of_web(kinds, f"{scheme}://{host}/{urllib.parse.quote(urllib.parse.unquote(root))}", userinfo, how)
     except kinds_error() as error:
         why = " ".join(str(error).partition("Debug source")[0].split()).rstrip(".")
@@ -105,6 +105,13 @@ def _of_s3(kinds: Any, bucket: str, root: str, how: dict[str, Any]) -> Any:
     if by_program():
         how = {**how, "credential_provider": _asked_by_boto3()}
     return kinds.S3Store(bucket, prefix=root or None, config=settings, **how)
+
+
+def _of_gs(kinds: Any, bucket: str, root: str, how: dict[str, Any]) -> Any:
+    """A client of Google's storage."""
+    if os.environ.get("GOOGLE_ALLOW_HTTP", "").lower() == "true":  # of a server that stands in for it
+        how = {**how, "client_options": {**how["client_options"], "allow_http": True}}
+    return kinds.GCSStore(bucket, prefix=root or None, config=gs_settings(), **how)
 
 
 def _asked_by_boto3() -> Any:

@@ -16,6 +16,7 @@ from .refusals import MissingError, StoreError, has_no_reason, told
 AT_ONCE = 16
 """Requests under way at a time."""
 _DELETED_AT_ONCE = 1000
+_BETWEEN = "|"
 
 
 class Found(NamedTuple):
@@ -47,7 +48,7 @@ def read_tagged(address: Address) -> tuple[bytes, str]:
     """All of an object, and what changes when it does."""
     with told(address):
         found = _obstore().get(client_of(address), address.key)
-        return bytes(found.bytes()), str(found.meta["e_tag"] or "")
+        return bytes(found.bytes()), _tag(found.meta)
 
 
 def read_all(addresses: Iterable[Address]) -> list[bytes | None]:
@@ -67,7 +68,7 @@ def look(address: Address) -> Found | None:
                 meta = _obstore().get(client_of(address), address.key, options={"range": (0, 1)}).meta
     except MissingError:
         return None
-    return Found(address.name, int(meta["size"]), str(meta["e_tag"] or ""))
+    return Found(address.name, int(meta["size"]), _tag(meta))
 
 
 def exists(where: Place) -> bool:
@@ -126,7 +127,9 @@ def write_over(address: Address, content: bytes, tag: str) -> str:
     TakenError
         Another one is there meanwhile, or none.
     """
-    return _put(address, content, {"e_tag": tag})
+    e_tag, _, version = tag.partition(_BETWEEN)
+    known = {"e_tag": e_tag, "version": version}
+    return _put(address, content, {name: value for name, value in known.items() if value})
 
 
 def upload(path: Path, address: Address) -> None:
@@ -166,7 +169,7 @@ def found_in(address: Address, below: str = "") -> Iterator[Found]:
     with told(address, "listed"):
         for batch in _obstore().list(client_of(address), prefix, chunk_size=1000):
             for meta in batch:
-                yield Found(str(meta["path"])[start:], int(meta["size"]), str(meta["e_tag"] or ""))
+                yield Found(str(meta["path"])[start:], int(meta["size"]), _tag(meta))
 
 
 def sizes(address: Address, below: str = "") -> dict[str, int]:
@@ -190,7 +193,7 @@ def found_beside(address: Address, begins: str) -> Iterator[Found]:
     for meta in found["objects"]:
         name = str(meta["path"]).rpartition("/")[2]
         if name.startswith(begins):
-            yield Found(name, int(meta["size"]), str(meta["e_tag"] or ""))
+            yield Found(name, int(meta["size"]), _tag(meta))
 
 
 def remove(addresses: Iterable[Address]) -> None:
@@ -210,12 +213,17 @@ def _paths(found: Any) -> tuple[list[str], list[str]]:
     return list(found["common_prefixes"]), [meta["path"] for meta in found["objects"]]
 
 
+def _tag(meta: Any) -> str:
+    """What changes when an object does: its ETag, and its generation, by which Google's conditions go."""
+    return f"{meta.get('e_tag') or ''}{_BETWEEN}{meta.get('version') or ''}"
+
+
 def _put(address: Address, content: bytes, mode: Any) -> str:
     """Put an object on a condition. A request that was repeated may find what its first try has written."""
     try:
         with told(address, "written"):
             done = _obstore().put(client_of(address), address.key, content, mode=mode, use_multipart=False)
-            return str(done["e_tag"] or "")
+            return _tag(done)
     except StoreError as error:
         if not isinstance(error.__context__, _conditions()):
             raise

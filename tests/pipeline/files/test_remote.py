@@ -225,3 +225,22 @@ def test_list_places__of_a_bucket_and_a_folder(bucket, tmp_path):
         assert there == here, pattern
     with pytest.raises(ValueError, match="Web servers cannot list what they have"):
         mo.list_places("https://example.org/*.npy")
+
+
+def test_open_recording__an_answer_that_does_not_come_is_given_up(made, bucket, s3):
+    upload(made / "walk.npy", place(f"{bucket}/walk.npy"))
+    s3.app.rules.append(lambda _method, _path: 1.5)
+    try:
+        with (
+            dask.config.set({"manifold-observer.stores.retries": 1, "manifold-observer.stores.timeout": 0.2}),
+            pytest.raises(StoreError, match=r"walk\.npy could not be read: no answer in time\. Check AWS_ENDPOINT_URL"),
+        ):
+            mo.open_recording(f"{bucket}/walk.npy")
+    finally:
+        s3.app.rules.clear()
+
+
+def test_open_labels__errors_name_the_address(bucket):
+    write(place(f"{bucket}/labels.csv"), b"nothing\n")
+    with pytest.raises(ValueError, match=f"{bucket}/labels.csv"):
+        mo.open_labels(f"{bucket}/labels.csv")
