@@ -92,8 +92,8 @@ def chosen(cluster: ClusterConfig, n_frames: Callable[[], int]) -> ClusterConfig
 
     Examples
     --------
-    >>> chosen(ClusterConfig("auto", workers=2), lambda: 100_000)
-    ClusterConfig(kind='local', workers=2, ...)
+    >>> chosen(ClusterConfig("auto", workers=2), lambda: 100_000) == ClusterConfig("local", workers=2)
+    True
     """
     return replace(cluster, kind=paying(n_frames())) if cluster.kind == "auto" else cluster
 
@@ -131,5 +131,7 @@ def _tell(line: str) -> None:
     """Say on standard error, or in the log that is there, what is waited for."""
     from ..jobs.events import Event, emit  # noqa: PLC0415
 
-    emit(Event("warned", sentence=line))
-    notice(line)
+    if watched_here().on_stderr:
+        emit(Event("warned", sentence=line))
+    else:
+        notice(line)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..corpus.ledger import shown
 from ..jobs.config import RunConfig
 from .advice import in_options
 from .computing import connected
@@ -54,6 +55,14 @@ def init_command(file: Path, inputs: tuple[str, ...], output: str, **options: An
     click.echo(f"written to {file}; 'manifold-observer corpus check {file}' says what it will do")
 
 
+def _advised(sentence: str) -> str:
+    """A sentence that names keywords of Python, with the settings of [run] instead."""
+    return in_options(sentence, init_command)
+
+
+_watched = watching(lambda options: options["file"].stem, single=False, settings=watch_settings, advice=_advised)
+
+
 @corpus_group.command("check")
 @_FILE
 @_AS_JSON
@@ -69,11 +78,11 @@ def check_command(context: click.Context, file: Path, as_json: bool) -> None:
     found = check_corpus(read.config, n_workers=read.cluster.workers)
     advised = {name: _advised(sentence) for name, sentence in found.unreadable.items()}
     found = replace(found, unreadable=advised)
-    click.echo(json.dumps(found.as_dict()) if as_json else str(found))
+    click.echo(json.dumps(found.as_dict()) if as_json else shown(str(found)))
     context.exit(found.exit_code)
 
 
-@watching(lambda options: options["file"].stem, single=False, settings=watch_settings)
+@_watched
 @corpus_group.command("run")
 @_FILE
 @click.option("--refit", is_flag=True, help="Fit the one map of [map] again, and read all recordings by it.")
@@ -91,7 +100,7 @@ def run_command(context: click.Context, file: Path, refit: bool, as_json: bool) 
     _run(context, read, as_json, refit=refit)
 
 
-@watching(lambda options: options["file"].stem, single=False, settings=watch_settings)
+@_watched
 @corpus_group.command("retry")
 @_FILE
 @click.argument("names", nargs=-1, metavar="[NAME]...")
@@ -119,7 +128,7 @@ def status_command(file: Path, as_json: bool) -> None:
     from ..corpus.status import corpus_status  # noqa: PLC0415
 
     found = corpus_status(read_corpus(file).config)
-    click.echo(json.dumps(found.as_dict()) if as_json else _text(found))
+    click.echo(json.dumps(found.as_dict()) if as_json else shown(_text(found)))
 
 
 @corpus_group.command("clean")
@@ -141,7 +150,7 @@ def clean_command(file: Path, dry_run: bool, as_json: bool) -> None:
         return
     for one in found:
         word = f"stays ({one.stays})" if one.stays else "would go" if dry_run else "removed"
-        click.echo(f"{word}: {one.path}, {one.n_bytes / 2**20:.1f} MiB: {one.why}")
+        click.echo(shown(f"{word}: {one.path}, {one.n_bytes / 2**20:.1f} MiB: {one.why}"))
     if not found:
         click.echo("nothing to remove")
 
@@ -160,7 +169,7 @@ def _run(
     with listen(_tell):
         found = run_corpus(read.config, retry=retry, refit=refit, connect=connect)
     standing(found.counts)
-    click.echo(json.dumps(found.as_dict()) if as_json else _summary(found))
+    click.echo(json.dumps(found.as_dict()) if as_json else shown(_summary(found)))
     context.exit(found.exit_code)
 
 
@@ -175,11 +184,6 @@ def _tell(event: Event) -> None:
         notice(f"{event.recording}: again in {event.seconds:.0f} s, for {_advised(event.sentence)}")
     elif event.kind == "warned" and event.total:  # of the corpus; others are told where they are raised
         notice(f"Warning: {event.sentence}")
-
-
-def _advised(sentence: str) -> str:
-    """A sentence that names keywords of Python, with the settings of [run] instead."""
-    return in_options(sentence, init_command)
 
 
 def _text(found: CorpusStatus) -> str:
@@ -216,8 +220,21 @@ def _summary(found: CorpusStatus) -> str:
     if found.shared is not None:
         lines += _about_map(found.shared)
     if found.running is not None:
-        lines.append(f"a run works on it: process {found.running['pid']} on {found.running['host']}")
+        lines += _running(found.running)
     return "\n".join(lines)
+
+
+def _running(run: dict[str, Any]) -> list[str]:
+    """The run that works on the corpus, or that was killed."""
+    who = f"process {run['pid']} on {run['host']} since {run['since']}"
+    if run["lives"] is False:
+        return [f"a run was killed ({who}); the next one continues"]
+    far = f", {run['done']} of {run['total']}" if "total" in run else ""
+    lines = [f"a run works on it: {who}{far}"]
+    for name, one in run.get("computing", {}).items():
+        stage = f", {one['stage']} {one['done']} of {one['total']}" if "stage" in one else ""
+        lines.append(f"{name}: for {one['seconds']:.0f} s{stage}")
+    return lines
 
 
 def _about_map(found: dict[str, Any]) -> list[str]:

@@ -77,6 +77,7 @@ def watching(
     *,
     single: bool = True,
     settings: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+    advice: Callable[[str], str] = str,
 ) -> Callable[[click.Command], click.Command]:
     """Decorator: give a command the options by which it is watched.
 
@@ -88,12 +89,14 @@ def watching(
         Whether it is about one recording; a corpus tells of each of its recordings itself.
     settings
         The same options from a file, by the command's other options; the command line takes precedence.
+    advice
+        How sentences that name keywords of Python are put for those who read the log.
     """
 
     def decorate(command: click.Command) -> click.Command:
         command.params += WATCH_OPTIONS
         read = settings or (lambda _: {})
-        command.callback = _watched(command.callback or (lambda: None), name, single, read)
+        command.callback = _watched(command.callback or (lambda: None), name, single, read, advice)
         return command
 
     return decorate
@@ -104,6 +107,7 @@ def _watched(
     name: Callable[[dict[str, Any]], str],
     single: bool,
     settings: Callable[[dict[str, Any]], dict[str, Any]],
+    advice: Callable[[str], str],
 ) -> Callable[..., Any]:
     """The same command, watched as it is asked for."""
 
@@ -115,14 +119,14 @@ def _watched(
         if own == Watched(name=own.name):
             return callback(**options)
         with ExitStack() as stack:
-            counts = _open(own, stack)
+            counts = _open(own, stack, advice)
             click.get_current_context().meta.update({_KEY: own, _COUNTS: counts})
             return _told(functools.partial(callback, **options), own, single, counts)
 
     return command
 
 
-def _open(own: Watched, stack: ExitStack) -> Counts | None:
+def _open(own: Watched, stack: ExitStack, advice: Callable[[str], str]) -> Counts | None:
     """Begin logs and metrics; what they count, where a file of them is asked for."""
     from ..watch.lines import logged  # noqa: PLC0415 - for those who ask for it
     from ..watch.metrics import counted_in  # noqa: PLC0415
@@ -135,7 +139,7 @@ def _open(own: Watched, stack: ExitStack) -> Counts | None:
     if own.performance_report is not None:
         check_report(own.performance_report)
     if own.log_format is not None or own.log_file is not None:
-        stack.enter_context(logged(own.log_file, own.log_format or "text"))
+        stack.enter_context(logged(own.log_file, own.log_format or "text", advice))
     if own.on_stderr:
         stack.enter_context(hushed())
     return None if own.metrics_file is None else stack.enter_context(counted_in(own.metrics_file))

@@ -39,6 +39,8 @@ _LEAVE_PART = 0.1
 _LEAVE_SECONDS = 60.0
 _NO_PAGES = ("--no-dashboard", "--dashboard-address", "127.0.0.1:0")
 _PAGES: dict[str, Any] = {"distributed.scheduler.http.routes": []}
+# Dask would cancel a job that was submitted in the place of a lost one, were it still waiting some seconds later.
+_SETTINGS = {"distributed.deploy.lost-worker-timeout": "365 days"}
 
 
 @contextmanager
@@ -52,8 +54,8 @@ def queued(config: ClusterConfig) -> Iterator[tuple[Any, Place]]:
     """
     made = _class(config.kind)
     _check_here(config)
-    pages = {} if config.dashboard else _PAGES
-    with shared_folder(config.shared) as folder, dask.config.set(pages), unheard_loop() as loop:
+    own = _SETTINGS | ({} if config.dashboard else _PAGES)
+    with shared_folder(config.shared) as folder, dask.config.set(own), unheard_loop() as loop:
         security = cluster_security(config) or temporary_security(folder)
         cluster = made(loop=loop, security=security, **keywords(config, folder))
         jobs = _Jobs(cluster, config, folder)
@@ -61,8 +63,9 @@ def queued(config: ClusterConfig) -> Iterator[tuple[Any, Place]]:
             jobs.submit()
             yield cluster, jobs.place()
         finally:
-            jobs.over = True
-            cluster.close()
+            jobs.stop()
+            with suppress(Exception):  # whatever the queue says now: workers without a scheduler end by themselves
+                cluster.close()
 
 
 def keywords(config: ClusterConfig, folder: Path) -> dict[str, Any]:
@@ -96,7 +99,7 @@ class _Jobs:
 
     def __init__(self, cluster: Any, config: ClusterConfig, folder: Path) -> None:
         self.cluster, self.config, self.folder = cluster, config, folder
-        self.over = False
+        self.watching: Any = None
         self.failure: str | None = None
         self.fruitless = 0
 
@@ -116,7 +119,12 @@ class _Jobs:
         if config.min_workers is not None:
             most = self._jobs(config.workers or config.min_workers)
             cluster.adapt(minimum_jobs=first, maximum_jobs=most, interval="2s", wait_count=5)
-        asyncio.run_coroutine_threadsafe(self._watch(), cluster.loop.asyncio_loop)
+        self.watching = asyncio.run_coroutine_threadsafe(self._watch(), cluster.loop.asyncio_loop)
+
+    def stop(self) -> None:
+        """Submit no more."""
+        if self.watching is not None:
+            self.watching.cancel()
 
     def place(self) -> Place:
         """What a run must know of them."""
@@ -142,7 +150,7 @@ class _Jobs:
         """Look who has come, and now and then which jobs the queue has lost."""
         last = 0.0
         joined: set[str] = set()
-        while not self.over and self.failure is None:
+        while self.failure is None:
             await asyncio.sleep(_LOOK_SECONDS)
             there = {str(worker.name) for worker in self.cluster.scheduler.workers.values()}
             for name in self.cluster.workers:
@@ -169,7 +177,7 @@ class _Jobs:
                 self.fruitless += job.job_id not in joined
         if self.fruitless >= _FRUITLESS * len(self.cluster.worker_spec) > 0:
             self.failure = self._fruitless()
-        elif gone and not self.over:
+        elif set(self.cluster.worker_spec) - set(self.cluster.workers):
             await self.cluster._correct_state()
 
     def _fruitless(self) -> str:

@@ -62,14 +62,7 @@ def drift(results: Sequence[Given]) -> xr.Dataset:
     >>> drift([]).attrs["line"]
     'drift: 0 recordings are too few to tell; it takes 5'
     """
-    told = [told_by(path) for path in in_order_of_name(results)]
-    for one in told[1:]:
-        if one.fingerprint != told[0].fingerprint:
-            raise ValueError(
-                f"drift: results must be read by one map; got {told[0].name} and {one.name}, which were read by "
-                "different ones. Read all of them by the same map."
-            )
-    return judged(told)
+    return judged([told_by(path) for path in in_order_of_name(results)])
 
 
 def told_by(result: Given) -> Told:
@@ -88,7 +81,19 @@ def told_by(result: Given) -> Told:
 
 
 def judged(told: Sequence[Told]) -> xr.Dataset:
-    """Trends of what results say, and the line."""
+    """Trends of what results say, and the line.
+
+    Raises
+    ------
+    ValueError
+        They were read by different maps.
+    """
+    for one in told[1:]:
+        if one.fingerprint != told[0].fingerprint:
+            raise ValueError(
+                f"drift: results must be read by one map; got {told[0].name} and {one.name}, which were read by "
+                "different ones. Read all of them by the same map."
+            )
     times = [one.time for one in told]
     dated = bool(told) and all(time is not None for time in times)
     order = np.argsort(np.array(times, np.float64), kind="stable") if dated else np.arange(len(told))

@@ -109,6 +109,17 @@ def forget(config: CorpusConfig, name: str) -> None:
     _place(config, name).unlink(missing_ok=True)
 
 
+def shown(name: str) -> str:
+    r"""A name as every store, message and terminal takes it: names of files may be no text at all.
+
+    Examples
+    --------
+    >>> shown("night\udcff")
+    'night\\xff'
+    """
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
 def root_digest(place: Place) -> str:
     """Digest of the root of a result, which lists all its files; empty where there is none.
 

@@ -114,7 +114,7 @@ def _attempt(job: Job, *, alone: bool) -> Outcome:
 
 
 def _computed(job: Job) -> Outcome:
-    """Run, and say what the result is like; one of the same that is there already is taken as it is."""
+    """Run, or read it by the map, and say what the result is like; one of the same that is there already counts."""
     out = place(job.out)
     adopted = exists(out) and not job.owned
     if adopted:
@@ -129,23 +129,25 @@ def _computed(job: Job) -> Outcome:
     return Outcome("done", result=root_digest(out), adopted=adopted, n_bytes=n_bytes, facts=facts)
 
 
+def _check_same(job: Job) -> None:
+    """Refuse what is at the place of a result and is not what a run would make."""
+    what = "a result that was not read by the map of this corpus"
+    if not job.shared:
+        try:
+            made_already([place(job.path)], place(job.out), job.run)
+            return
+        except ValueError as error:
+            what = str(error).partition("; got ")[2].partition(". ")[0] or str(error)
+    raise ValueError(
+        f"corpus: {job.out} must be absent or a result that this corpus has written; got something else ({what}). "
+        "Move it away."
+    )
+
+
 @lru_cache(maxsize=1)
 def _read_map(where: str) -> SharedMap:
     """The map, which all recordings of a process share; no other is ever written to its place."""
     return read_map(Path(where))
-
-
-def _check_same(job: Job) -> None:
-    """Refuse what is at the place of a result and is not what a run would make; results of maps are never adopted."""
-    try:
-        if job.shared:
-            raise ValueError("; got a result that it does not know. ")
-        made_already([place(job.path)], place(job.out), job.run)
-    except ValueError as error:
-        raise ValueError(
-            f"corpus: {job.out} must be absent or a result that this corpus has written; got something else "
-            f"({str(error).partition('; got ')[2].partition('. ')[0]}). Move it away."
-        ) from None
 
 
 def facts_of(tree: xr.DataTree) -> dict[str, Any]:
@@ -157,8 +159,8 @@ def facts_of(tree: xr.DataTree) -> dict[str, Any]:
         "n_modes": int(embedding.sizes["mode"]),
         "eigenvalues": [float(value) for value in embedding["eigenvalue"].values],
         "residual": float(embedding["residual"].max()),
-        "foretold": float(embedding.attrs.get("foretold", float("nan"))),
-        "by_chance": float(embedding.attrs.get("foretold_by_chance", float("nan"))),
+        "foretold": embedding.attrs.get("foretold"),
+        "by_chance": embedding.attrs.get("foretold_by_chance"),
         **moments_of(tree["frames"]["frames"]),
     }
 

@@ -34,8 +34,8 @@ def check_room(config: CorpusConfig, records: Iterable[Record], n_due: int) -> N
     one = max(int(statistics.median(sizes)) if sizes else 0, _LEAST_BYTES)
     if free < one:
         raise OSError(
-            f"corpus: {config.root} must have room for one result, about {gib(one)}; got {gib(free)} free. "
-            "Free some space, or run 'manifold-observer corpus clean'."
+            f"corpus: {config.root} must have room for one result, about {one / 2**20:.1f} MiB; got "
+            f"{free / 2**20:.1f} MiB free. Free some space, or run 'manifold-observer corpus clean'."
         )
     if sizes and free < n_due * one:
         warn(

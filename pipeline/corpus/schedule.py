@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 from uuid import uuid4
 
 from ..clusters.lost import LostClusterError, explained
+from .ledger import shown
 from .process import Job, Outcome, failure
 
 Process = Callable[[Job], Outcome]
@@ -82,7 +83,7 @@ class Workers:
 
     def submit(self, job: Job) -> None:
         """Begin a task."""
-        future = self._client.submit(self._process, job, key=f"{job.name}-{uuid4().hex}", pure=False)
+        future = self._client.submit(self._process, job, key=f"{shown(job.name)}-{uuid4().hex}", pure=False)
         self._jobs[future.key] = job, future
         future.add_done_callback(self._ended.put)
 
@@ -120,7 +121,11 @@ def check_alive(client: Any) -> None:
 
 
 def scheduled(
-    jobs: Iterable[Job], pool: Pool, at_once: int, patience: Patience, tick: Callable[[Iterable[str]], None]
+    jobs: Iterable[Job],
+    pool: Pool,
+    at_once: Callable[[], int],
+    patience: Patience,
+    tick: Callable[[Iterable[str]], None],
 ) -> Iterator[Attempt]:
     """Compute jobs, several at once, and give every attempt as it ends.
 
@@ -131,7 +136,7 @@ def scheduled(
     pool
         Where they are computed.
     at_once
-        How many.
+        Gives how many now: workers come and go.
     patience
         What is tried again, and when.
     tick
@@ -141,7 +146,7 @@ def scheduled(
     later: list[tuple[float, int, Job, int]] = []
     running: dict[str, int] = {}
     while True:
-        while len(running) < at_once and (due := _next(coming, later)) is not None:
+        while len(running) < at_once() and (due := _next(coming, later)) is not None:
             running[due[0].name] = due[1]
             tick(running)
             pool.submit(due[0])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from importlib.metadata import version
@@ -15,7 +14,7 @@ from manifold_observer.tasks import atomic
 from ..stores.objects import exists
 from .config import CorpusConfig
 from .departures import QUANTITIES, Departures, write_departures
-from .ledger import Record
+from .ledger import Record, shown
 
 _NOTE = "manifest.json"
 _TEXTS = ("input", "outcome", "sentence", "version", "settings", "content", "started", "finished")
@@ -45,7 +44,7 @@ def write_table(config: CorpusConfig, records: Mapping[str, Record]) -> bool:
 
     departed = departing(rows)
     with writing(config.manifest, overwrite=exists(config.manifest)) as folder:
-        marked = {MARK: version("manifold-observer"), "corpus": _text(str(config.root)), "complete": False}
+        marked = {MARK: version("manifold-observer"), "corpus": shown(str(config.root)), "complete": False}
         write_group(folder, "", _dataset(rows, departed).assign_attrs(marked))
     write_departures(config, departed)
     atomic.write(note, state.encode())
@@ -58,7 +57,7 @@ def _dataset(rows: list[Record], departed: Departures) -> Any:
     import xarray as xr  # noqa: PLC0415
 
     def texts_of(values: Iterable[str]) -> Any:
-        return "recording", np.array([_text(value) for value in values], dtype=object)
+        return "recording", np.array([shown(value) for value in values], dtype=object)
 
     texts = {name: texts_of(getattr(row, name) for row in rows) for name in _TEXTS}
     texts["warnings"] = texts_of("\n".join(row.warnings) for row in rows)
@@ -77,8 +76,3 @@ def _number(row: Record, name: str) -> float:
     """A number of a record; NaN where a recording has none."""
     value = getattr(row, name) if hasattr(row, name) else row.facts.get(name)
     return float("nan") if value is None else float(value)
-
-
-def _text(value: str) -> str:
-    """Text as every store takes it: names of files may be no text at all."""
-    return os.fsencode(value).decode("utf-8", "backslashreplace")

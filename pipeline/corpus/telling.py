@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -32,7 +33,8 @@ def telling(topic: str) -> Iterator[None]:
         from distributed import get_worker  # noqa: PLC0415 - there is one here
 
         with suppress(Exception):  # a recording is not lost for want of news of it
-            get_worker().log_event(topic, tuple(event))
+            # As text: a name that is no UTF-8 would end the worker's connection.
+            get_worker().log_event(topic, json.dumps(tuple(event)))
 
     try:
         with listen(forward):
@@ -44,7 +46,7 @@ def telling(topic: str) -> Iterator[None]:
 @contextmanager
 def hearing(client: Any, topic: str) -> Iterator[None]:
     """Emit here what workers tell on a topic."""
-    client.subscribe_topic(topic, lambda told: emit(Event(*told[1])))
+    client.subscribe_topic(topic, lambda told: emit(Event(*json.loads(told[1]))))
     try:
         yield
     finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -73,20 +73,19 @@ def compute_due(run: UnderWay, due: Sequence[Due], shared: str = "") -> None:
 def _compute(run: UnderWay, jobs: list[Job], client: Any) -> None:
     """Compute on a cluster, or without one."""
     if client is None:
-        _schedule(run, jobs, Here(process), 1)
+        _schedule(run, jobs, Here(process), lambda: 1)
         return
     there = [one for one in (place(job.path) for job in jobs[:_SEEN]) if exists(one)]
     root = run.config.root
     topic = f"manifold-observer-corpus-{uuid4().hex}"
     jobs = [job._replace(memory=_share(client), topic=topic) for job in jobs]
     with reaching(there, root if isinstance(root, Path) else root / "any"), hearing(client, topic):
-        threads = sum(client.nthreads().values())
-        _schedule(run, jobs, Workers(client, process_alone), run.config.at_once or max(1, threads))
-        _schedule(run, run.large, Here(process), 1)
+        _schedule(run, jobs, Workers(client, process_alone), lambda: run.config.at_once or _threads(client))
+        _schedule(run, run.large, Here(process), lambda: 1)
     check_alive(client)
 
 
-def _schedule(run: UnderWay, jobs: Sequence[Job], pool: Here | Workers, at_once: int) -> None:
+def _schedule(run: UnderWay, jobs: Sequence[Job], pool: Here | Workers, at_once: Callable[[], int]) -> None:
     """Compute jobs and keep what becomes of each."""
     patience = Patience(run.config.retries, run.config.backoff)
     for attempt in scheduled(_begun(run, jobs), pool, at_once, patience, lambda running: _tick(run, running)):
@@ -194,6 +193,11 @@ def _job(config: CorpusConfig, due: Due) -> Job:
     written = record.result != "" and not record.adopted and root_digest(out) == record.result
     owned = not exists(out) or record.begun or written
     return Job(due.item.name, due.item.path, str(out), config.run, owned)
+
+
+def _threads(client: Any) -> int:
+    """Recordings that are computed at once: no worker has one waiting, which would count as involved in its death."""
+    return max(1, sum(client.nthreads().values()))
 
 
 def _share(client: Any) -> int | None:

@@ -8,7 +8,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from logging.handlers import WatchedFileHandler
 from pathlib import Path
@@ -22,7 +22,7 @@ _OURS = re.compile(rb'(\{"time": ")?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z("| [A
 
 
 @contextmanager
-def logged(file: Path | None, form: str) -> Iterator[None]:
+def logged(file: Path | None, form: str, said: Callable[[str], str] = str) -> Iterator[None]:
     r"""Write a line for every event within the block.
 
     Parameters
@@ -32,6 +32,8 @@ def logged(file: Path | None, form: str) -> Iterator[None]:
         log there comes in the same form.
     form
         ``"text"`` or ``"json"``.
+    said
+        How sentences are put for those who read the log.
 
     Raises
     ------
@@ -55,7 +57,7 @@ def logged(file: Path | None, form: str) -> Iterator[None]:
         stack.enter_context(_attached(handler))
         if file is None:
             stack.enter_context(_others(form))
-        stack.enter_context(listen(EventLog()))
+        stack.enter_context(listen(EventLog(said=said)))
         yield
 
 

@@ -35,6 +35,8 @@ class EventLog:
         Where to; ``logging.getLogger("manifold_observer")`` by default.
     every
         Seconds without a line on a recording after which its progress is worth one.
+    said
+        How sentences are put for those who read the log.
 
     Examples
     --------
@@ -45,9 +47,15 @@ class EventLog:
     finished recording=night1 seconds=2.5 n_frames=800
     """
 
-    def __init__(self, logger: logging.Logger = LOGGER, every: float = _EVERY_SECONDS) -> None:
+    def __init__(
+        self,
+        logger: logging.Logger = LOGGER,
+        every: float = _EVERY_SECONDS,
+        said: Callable[[str], str] = str,
+    ) -> None:
         self._logger = logger
         self._every = every
+        self._said = said
         self._last: dict[str, float] = {}
 
     def __call__(self, event: Event) -> None:
@@ -55,7 +63,7 @@ class EventLog:
         level = _LEVELS.get(event.kind, logging.INFO)
         if not self._due(event) or self._logger.getEffectiveLevel() > level:
             return
-        fields = fields_of(event)
+        fields = fields_of(event._replace(sentence=self._said(event.sentence)))
         extra = dict.fromkeys(FIELDS) | fields
         record = self._logger.makeRecord(self._logger.name, level, __file__, 0, as_text(fields), (), None, extra=extra)
         # Not by Logger.log: a command that was interrupted has silenced everybody, and its last word is said here.
@@ -96,7 +104,7 @@ def spelt(value: Any) -> Any:
 
     Examples
     --------
-    >>> print(spelt("caf\\udce9"))
+    >>> print(spelt("caf" + chr(0xDCE9)))
     caf\xe9
     """
     return _LONE.sub(_spelt, value) if isinstance(value, str) else value

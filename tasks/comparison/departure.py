@@ -45,7 +45,7 @@ def departures(values: Array, least: int = _LEAST, most: int = _MOST) -> Array:
     --------
     >>> nights = np.array([[1.0], [1.1], [0.9], [1.05], [0.95], [1.0], [3.0]])
     >>> departures(nights).round(1)
-    array([nan, nan, nan, nan, nan, 0. , 3.2])
+    array([nan, nan, nan, nan, nan, 0. , 3.3])
     """
     found = np.full(len(values), np.nan)
     usual: list[int] = []

@@ -26,6 +26,7 @@ from scipy.spatial import cKDTree
 import manifold_observer.pipeline as mo
 
 SENSORS, COLUMNS, NEIGHBOURS = 24, 8, 15
+SHORT, LONG = (300, 500), (800, 1800)
 POLES = (0.0, 0.5, 0.8, 0.9)
 
 
@@ -63,7 +64,7 @@ def simulate(world, number, noise=0.3, seed=0):
     for k in range(number):
         rng = np.random.default_rng([seed, k])
         kind = "gain" if k == number - 1 else "part" if k // 2 % 4 == 3 else "short" if k // 2 % 4 == 2 else "whole"
-        n = int(rng.integers(300, 500)) if kind == "short" else int(rng.integers(800, 1800))
+        n = int(rng.integers(*(SHORT if kind == "short" else LONG)))
         low, high = np.zeros(2), np.ones(2)
         if kind == "part":
             axis = k // 8 % 2

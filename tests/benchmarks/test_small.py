@@ -157,9 +157,10 @@ def test_faults__prints_a_table_and_finds_nothing():
 def test_one_map__states_agree_across_recordings_where_separate_ones_do_not(monkeypatch):
     one_map = importlib.import_module("one_map")
     monkeypatch.setattr(one_map, "SENSORS", 10)
+    monkeypatch.setattr(one_map, "LONG", (300, 400))
     with dask.config.set(scheduler="synchronous"):
-        table, outside, _ = one_map.compare("curves", 5, one_map.mo.MapConfig(frames=500), noise=0.2)
-    read = {way: scores["all", "linear"] for way, scores in table.items()}
+        table, outside, _ = one_map.compare("curves", 6, one_map.mo.MapConfig(frames=500), noise=0.2)
+    read = {way: scores["all", "neighbours"] for way, scores in table.items()}
     assert read["one map"] > 0.85
     assert read["one map"] > read["separate embeddings"] + 0.2
     assert read["one map"] > read["pooled PCA, smoothed"] - 0.1

@@ -12,6 +12,8 @@ import psutil
 import pytest
 from slurm_here import missing, slurm
 
+from manifold_observer.pipeline.clusters.cluster import connect
+from manifold_observer.pipeline.clusters.config import ClusterConfig
 from strategies import QUICK, share
 
 WAIT = 120
@@ -99,30 +101,69 @@ def workers_of(folder):
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    ("more", "sentence"),
     share(
         [
             (
-                ("--queue", "nowhere"),
-                "Slurm must take the jobs; got sbatch: error: invalid partition specified: nowhere",
+                {"queue": "nowhere"},
+                r"Slurm must take the jobs; got sbatch: error: invalid partition specified: nowhere",
             ),
             (
-                ("--job-extra=--begin=now+1hour", "--wait", "5s"),
-                "none for 5.00 s. Give a longer --wait, another --queue",
+                {"job_extra": ["--begin=now+1hour"], "wait": "5s"},
+                r"had none for 5\.00 s\. Give a longer --wait, another",
             ),
-            (("--python", "/no/python"), "ended before one came (the last one said: "),
+            (
+                {"python": "/no/python"},
+                r"3 jobs of Slurm ended before one came \(the last one said: .*/no/python: No such",
+            ),
         ],
         2,
     ),
 )
-def test_slurm__what_keeps_workers_away_is_said_in_one_sentence(queue, folder, options, sentence):
-    with run(folder, queue, "other.zarr", *JOBS, *options) as job:
-        said = job.communicate(timeout=WAIT)[1].splitlines()
-    assert job.returncode == 4, said
-    assert said[-1].startswith("Error: cluster: ")
-    assert sentence in said[-1]
-    assert said[:-1] in ([], ["waiting for workers: 0 of 1"])
-    assert not (folder / "other.zarr").exists()
+def test_slurm__what_keeps_workers_away_is_said_in_one_sentence(queue, tmp_path, monkeypatch, more, sentence):
+    monkeypatch.setenv("SLURM_CONF", queue["SLURM_CONF"])
+    own = {"kind": "slurm", "memory": "1GiB", "interface": "lo", "shared": str(tmp_path)}
+    told = []
+    with (
+        pytest.raises(ConnectionError, match=f"^cluster: .*{sentence}"),
+        connect(ClusterConfig.of_table(own | more), tell=told.append),
+    ):
+        pass
+    assert told in ([], ["waiting for workers: 0 of 1"])
+    assert not list(tmp_path.iterdir())
+    until(lambda: not listed(queue), "jobs were left behind")
+
+
+CORPUS = """
+[corpus]
+inputs = ["in/*.npy"]
+output = "{kind}"
+[run]
+features = "identity"
+n-modes = 2
+[cluster]
+kind = "{kind}"
+workers = 2
+memory = "2GiB"
+"""
+
+
+def test_slurm__a_corpus_has_the_bits_of_one_on_this_machine(queue, tmp_path):
+    (tmp_path / "in").mkdir()
+    for number in range(3):
+        frames = np.random.default_rng(number).normal(size=(300, 3)).cumsum(axis=0)
+        np.save(tmp_path / "in" / f"night{number}.npy", frames)
+    for kind in ("slurm", "local"):
+        (tmp_path / kind).mkdir()
+        file = tmp_path / f"{kind}.toml"
+        file.write_text(CORPUS.format(kind=kind) + ('interface = "lo"\n' if kind == "slurm" else ""))
+        words = [sys.executable, "-m", "manifold_observer.pipeline.cli.entry", "corpus", "run", file]
+        streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+        done = subprocess.run(words, cwd=tmp_path, env=queue, timeout=WAIT, check=False, **streams)
+        assert done.returncode == 0, done.stderr
+    for number in range(3):
+        name = f"night{number}.zarr"
+        assert contents(tmp_path / "slurm" / name) == contents(tmp_path / "local" / name)
     until(lambda: not listed(queue), "jobs were left behind")
 
 

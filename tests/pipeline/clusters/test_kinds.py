@@ -1,8 +1,10 @@
 """Kinds of clusters beside the local one: classes, scheduler files, workers that come late, shrink and vanish."""
 
 import contextlib
+import gc
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -20,8 +22,9 @@ from manifold_observer.pipeline.clusters.cluster import connect
 from manifold_observer.pipeline.clusters.config import ClusterConfig
 from manifold_observer.pipeline.clusters.sight import sighted
 from manifold_observer.pipeline.graph.compute import compute, task
+from strategies import QUICK
 
-WAIT = 60
+WAIT = 120
 LOCAL = "distributed:LocalCluster"
 OPTIONS = ("--features", "identity", "--n-modes", "2", "--home", "recomputed")
 
@@ -87,10 +90,20 @@ def test_class__a_folder_of_the_users_own_is_searched(tmp_path, monkeypatch):
 
 @pytest.fixture
 def recorded(tmp_path, monkeypatch):
-    """A recording in the current folder, and what a run in this process makes of it."""
+    """A recording in the current folder."""
     monkeypatch.chdir(tmp_path)
-    np.save("a.npy", np.random.default_rng(0).normal(size=(3000, 4)).cumsum(axis=0))
+    np.save("a.npy", np.random.default_rng(0).normal(size=(80, 3)).cumsum(axis=0))
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def computed(tmp_path_factory):
+    """A folder with a long recording, and what a run in one process makes of it, file by file."""
+    folder = tmp_path_factory.mktemp("computed")
+    np.save(folder / "a.npy", np.random.default_rng(0).normal(size=(2500, 4)).cumsum(axis=0))
+    words = [sys.executable, "-m", "manifold_observer.pipeline.cli.entry", "run", "a.npy", "out", *OPTIONS]
+    subprocess.run([*words, "--cluster", "none"], cwd=folder, check=True, capture_output=True, timeout=WAIT)
+    return folder, contents(folder / "out")
 
 
 def adaptive(folder, least, most):
@@ -106,27 +119,52 @@ def worker_processes():
                 yield process
 
 
-def test_run__a_cluster_that_grows_shrinks_and_loses_workers_gives_the_same_bits(recorded, console, monkeypatch):
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Dask leaves the sockets of the dead
+def test_run__a_cluster_that_grows_shrinks_and_loses_workers_gives_the_same_bits(computed, console, monkeypatch):
     """Real processes: Dask starts workers by the load; one is taken away in the middle, then one is killed."""
-    assert console("run", "a.npy", "here", *OPTIONS, "--cluster", "local", "--workers", 1)[0] == 0
-    made, sizes, scaled = [], [], named._scaled
+    folder, undisturbed = computed
+    monkeypatch.chdir(folder)
+    made, seen, scaled = [], [], named._scaled
     monkeypatch.setattr(named, "_scaled", lambda cluster, config: (made.append(cluster), scaled(cluster, config))[1])
 
     def disturb():
-        wait_until(lambda: any(recorded.rglob("*pass-001*")) and len(made[0].workers) == 2)
-        sizes.append(len(made[0].scheduler_info["workers"]))
+        wait_until(lambda: any(folder.rglob("*pass-001*")) and len(made[0].workers) == 2)
+        seen.append(len(made[0].scheduler_info["workers"]))
         made[0].adapt(minimum=1, maximum=1, interval="50ms")
         wait_until(lambda: len(made[0].scheduler_info["workers"]) == 1)
-        sizes.append(any(recorded.rglob("*pass-*")))  # the run still goes on
+        seen.append(any(folder.rglob("*pass-*")))  # the run still goes on
         os.kill(next(worker_processes()).pid, signal.SIGKILL)
 
     disturbing = threading.Thread(target=disturb)
     disturbing.start()
-    code, _, err = console("run", "a.npy", "there", *OPTIONS, *adaptive(recorded, 1, 2))
+    code, _, err = console("run", "a.npy", "adapted", *OPTIONS, *adaptive(folder, 1, 2))
     disturbing.join()
+    gc.collect()
     assert (code, err) == (0, ""), err
-    assert sizes == [2, True]
-    assert contents(recorded / "there") == contents(recorded / "here")
+    assert seen == [2, True]
+    assert contents(folder / "adapted") == undisturbed
+
+
+@pytest.mark.skipif(QUICK, reason="test_workers has the sentence")
+def test_run__a_scheduler_that_dies_costs_no_bit(computed, console, monkeypatch):
+    """The same command on another cluster resumes, and what it makes is what an undisturbed run makes."""
+    folder, undisturbed = computed
+    monkeypatch.chdir(folder)
+
+    def kill_after_a_pass(process):
+        wait_until(lambda: any(folder.rglob("*pass-001*")))
+        process.kill()
+
+    with foreign(1) as dying:
+        killing = threading.Thread(target=kill_after_a_pass, args=(dying,))
+        killing.start()
+        code, out, err = console("run", "a.npy", "resumed", *OPTIONS, "--cluster", dying.address)
+        killing.join()
+    assert (code, out) == (4, "")
+    assert "The same command resumes after pass " in err
+    with foreign(2) as other:
+        assert console("run", "a.npy", "resumed", *OPTIONS, "--cluster", other.address)[::2] == (0, "")
+    assert contents(folder / "resumed") == undisturbed
 
 
 # ------------------------------------------------------------------------------------------------- scheduler files

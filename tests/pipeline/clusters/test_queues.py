@@ -23,6 +23,7 @@ number=$(ls {place} | grep -c "[.]pid$")
 cp "$1" {place}/$number.sh
 setsid bash {place}/$number.sh >{place}/$number.out 2>"$(sed -n 's/^#PBS -e //p' "$1")$number.err" </dev/null &
 echo $! >{place}/$number.pid
+if [ -e {place}/slow ]; then kill -STOP -- -$!; (sleep 6; kill -CONT -- -$!) </dev/null >/dev/null 2>&1 & fi
 echo $number.here
 """
 QSELECT = """#!/bin/bash
@@ -76,10 +77,15 @@ def wait_until(condition):
 
 def test_pbs__jobs_compute_are_submitted_again_and_end(queue, tmp_path):
     before = sorted(tmp_path.iterdir())
-    with connect(pbs(tmp_path)) as client:
+    # A queue takes longer than Dask would wait for the worker of a job before it cancels it.
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "3s"}),
+        connect(pbs(tmp_path, wait="30s")) as client,
+    ):
         assert client.scheduler.address.startswith("tls://127.0.0.1:")
         assert compute([task(abs, -4)]) == [4]
         (first,) = client.run(os.getpid).values()
+        (queue / "slow").touch()
         os.killpg(pids(queue)[0], signal.SIGKILL)
         assert compute([task(abs, -5)]) == [5]
         (second,) = client.run(os.getpid).values()

@@ -9,6 +9,7 @@ import pytest
 import xarray as xr
 
 import manifold_observer.pipeline as mo
+from manifold_observer.pipeline.corpus import process
 from manifold_observer.pipeline.jobs.events import listen
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
@@ -46,6 +47,40 @@ def test_run_corpus__a_failing_recording_costs_no_other(corpus, tmp_path):
     mo.run([tmp_path / "in" / "a.npy"], tmp_path / "alone.zarr", RUN)
     alone, among = xr.open_datatree(tmp_path / "alone.zarr"), xr.open_datatree(tmp_path / "out" / "a.zarr")
     xr.testing.assert_identical(alone, among)
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_run_corpus__the_bits_are_the_same_on_a_cluster(corpus, tmp_path, workers_here, monkeypatch, large):
+    if large:  # all workers have each recording, one after the other
+        monkeypatch.setattr(process, "_LARGE_BYTES", 0)
+    with workers_here(2):
+        assert mo.run_corpus(corpus).counts == {"done": 2, "failed": 1}
+    alone = replace(corpus, output=str(tmp_path / "alone"))
+    mo.run_corpus(alone)
+    for name in "ab":
+        here, there = (tmp_path / out / f"{name}.zarr" for out in ("alone", "out"))
+        files = sorted(path.relative_to(here) for path in here.rglob("*") if path.is_file())
+        assert files == sorted(path.relative_to(there) for path in there.rglob("*") if path.is_file())
+        assert all((here / path).read_bytes() == (there / path).read_bytes() for path in files)
+
+
+def test_run_corpus__names_that_are_no_text_are_computed_and_shown(corpus, tmp_path, workers_here):
+    walk(tmp_path / "in" / os.fsdecode(b"night\xff.npy"))
+    with workers_here(1):
+        assert mo.run_corpus(corpus).counts == {"done": 3, "failed": 1}
+    assert "night\\xff" in xr.open_zarr(tmp_path / "out" / "corpus.zarr")["recording"].values
+
+
+def test_run_corpus__events_tell_what_happens_and_how_far_it_is(corpus, workers_here):
+    seen = []
+    with workers_here(1), listen(seen.append):
+        mo.run_corpus(corpus)
+    told = [(event.kind, event.recording, event.done) for event in seen if event.kind != "stage"]
+    assert told[0] == ("begun", "", 0)
+    assert told[-1] == ("ended", "", 3)
+    assert ("finished", "a", 1) in told
+    assert ("failed", "broken", 3) in told
+    assert {"embed", "observe"} <= {event.stage for event in seen if event.recording == "a"}
 
 
 def test_run_corpus__the_same_again_computes_nothing(corpus):

@@ -28,7 +28,7 @@ def outcomes(script, n_retries=2):
     """All attempts at some recordings whose outcomes are given, as (name, number, kind, wait)."""
     left = {name: list(found) for name, found in script.items()}
     pool = Here(lambda job: left[job.name].pop(0))
-    found = scheduled(jobs(*script), pool, 1, Patience(n_retries, 0.01), lambda _: None)
+    found = scheduled(jobs(*script), pool, lambda: 1, Patience(n_retries, 0.01), lambda _: None)
     return [(one.job.name, one.number, one.outcome.kind, one.wait) for one in found]
 
 
@@ -57,7 +57,7 @@ def test_scheduled__others_go_on_while_one_waits():
         began.append(job.name)
         return left[job.name].pop(0)
 
-    list(scheduled(jobs(*"abcd"), Here(process), 1, Patience(1, 0.3), lambda _: None))
+    list(scheduled(jobs(*"abcd"), Here(process), lambda: 1, Patience(1, 0.3), lambda _: None))
     assert began == ["a", "b", "c", "d", "a"]
 
 
@@ -86,7 +86,7 @@ def test_scheduled__as_many_at_once_as_asked_for(workers_here, at_once):
     MOST.clear()
     with workers_here(3) as (_, client):
         pool = Workers(client, slowly)
-        found = list(scheduled(jobs(*"abcdef"), pool, at_once, Patience(0, 0), lambda _: None))
+        found = list(scheduled(jobs(*"abcdef"), pool, lambda: at_once, Patience(0, 0), lambda _: None))
     assert sorted(one.job.name for one in found) == list("abcdef")
     assert max(MOST) == at_once
 
@@ -98,7 +98,7 @@ def test_workers__an_error_of_a_task_is_its_own_outcome(workers_here):
         return DONE
 
     with workers_here(1) as (_, client):
-        found = list(scheduled(jobs(*"abc"), Workers(client, process), 1, Patience(0, 0), lambda _: None))
+        found = list(scheduled(jobs(*"abc"), Workers(client, process), lambda: 1, Patience(0, 0), lambda _: None))
     assert [one.outcome.kind for one in found] == ["done", "failed", "done"]
     assert "no task should raise" in found[1].outcome.sentence
 
@@ -113,7 +113,7 @@ def test_workers__a_lost_cluster_ends_the_schedule(workers_here, monkeypatch):
     with workers_here(1) as (_, client):
         client.trouble = "cluster: the scheduler is gone"
         with pytest.raises(LostClusterError, match="the scheduler is gone"):
-            list(scheduled(jobs("a"), Workers(client, process), 1, Patience(0, 0), lambda _: None))
+            list(scheduled(jobs("a"), Workers(client, process), lambda: 1, Patience(0, 0), lambda _: None))
 
 
 def chained(error):

@@ -151,6 +151,7 @@ def test_fit_map__on_more_recordings_keeps_the_orientation(nights, shared, tmp_p
         assert np.corrcoef(states[0][:, k], states[1][:, k])[0, 1] > 0.9
 
 
+@seldom
 def test_fit_map__after_other_features_says_that_orientation_is_lost(nights, shared, tmp_path):
     folder, _ = nights
     features = dataclasses.replace(CONFIG, features=mo.FeatureConfig("log_rms", frame=4))
@@ -200,27 +201,22 @@ def test_apply_map__units_and_the_order_of_channels_are_mended(shared, nights, t
     np.testing.assert_array_equal(swapped["state/state"], plain["state/state"])
 
 
+@pytest.mark.filterwarnings("ignore:map. .* lie outside the map")
 def test_standardise_recording__undoes_offset_and_gain(tmp_path):
-    """Each sensor of a later night has another offset and gain; by the corpus they are another place, by itself not."""
-    for k in range(3):
-        np.save(tmp_path / f"n{k}.npy", night(k, 500)[0])
-    values, _ = night(9, 500)
+    """Each sensor of a later night has another offset and gain."""
+    for k in range(2):
+        np.save(tmp_path / f"n{k}.npy", night(k, 400)[0])
+    values, _ = night(9, 400)
     gains, offsets = np.random.default_rng(1).uniform(0.4, 2.5, (2, P))
     np.save(tmp_path / "plain.npy", values)
     np.save(tmp_path / "other.npy", values * gains + offsets)
-    paths, states, due = sorted(tmp_path.glob("n*.npy")), {}, {}
-    for way in ("corpus", "recording"):
-        how = mo.MapConfig(frames=300, stretch=50, standardise=way)
-        shared = mo.fit_map(paths, tmp_path / f"{way}.zarr", CONFIG, how)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for name in ("plain", "other"):
-                result = mo.apply_map(shared, tmp_path / f"{name}.npy", tmp_path / f"{way}_{name}.zarr")
-                states[way, name], due[way, name] = result["state/state"].values, result.attrs["outside_refit_due"]
-    np.testing.assert_allclose(states["recording", "plain"], states["recording", "other"], atol=1e-5)
-    assert not due["recording", "other"]
-    assert due["corpus", "other"]
-    assert not due["corpus", "plain"]
+    how = mo.MapConfig(frames=200, stretch=50, standardise="recording")
+    shared = mo.fit_map(sorted(tmp_path.glob("n*.npy")), tmp_path / "map.zarr", CONFIG, how)
+    plain, other = (
+        mo.apply_map(shared, tmp_path / f"{name}.npy", tmp_path / f"{name}.zarr") for name in ("plain", "other")
+    )
+    np.testing.assert_allclose(plain["state/state"], other["state/state"], atol=1e-5)
+    np.testing.assert_allclose(plain.attrs["outside_distance_ratio"], other.attrs["outside_distance_ratio"], rtol=1e-6)
 
 
 def test_fit_map__that_fails_leaves_nothing(nights, tmp_path):

@@ -201,6 +201,19 @@ def test_continue__observes_with_the_options_of_the_result(tmp_path, options):
     assert found.attrs["gain"] == options.get("gain", "paper")
 
 
+def test_continue__follows_with_the_transitions_that_were_learnt(tmp_path):
+    """Ten samples a frame leave 60 frames, too few: every sample is a frame."""
+    result = learn(tmp_path, "identity", dynamics="transitions")
+    assert xr.open_datatree(result)["embedding/bank_transition"].sizes == {"bank": 4, "bank_1": 4}
+    new = write_npy(tmp_path, "new", ALL[LEARNT:])
+    pieces = [write_npy(tmp_path, f"{k}", part) for k, part in enumerate(np.split(ALL[LEARNT:], [33, 134]))]
+    for k in (1, 3):
+        continue_run(result, pieces[:k], tmp_path / "out")
+    found = assert_same(tmp_path / "out", one_run(result, new, dynamics="transitions"), times=False)
+    assert found.attrs["dynamics"] == "transitions"
+    assert found.attrs["contraction_factor"] < 1
+
+
 def test_continue__of_a_result_that_began_with_its_coordinates(tmp_path):
     """New frames have none, and need none while the recursion goes on."""
     result = learn(tmp_path, "stft", initial="paper")

@@ -177,6 +177,17 @@ def test_corpus__its_file_says_how_it_is_watched(console, corpus):
     assert {(one["event"], one.get("recording")) for one in told} >= {("finished", "good"), ("failed", "bad")}
 
 
+def test_corpus__its_log_advises_settings_as_its_lines_do(console, corpus):
+    np.save(corpus / "in" / "bad.npy", np.random.default_rng(0).normal(size=(80, 3)))
+    text = (corpus / "corpus.toml").read_text().replace('"identity"', '"histogram"\nframe = 10')
+    (corpus / "corpus.toml").write_text(text)
+    *_, err = console("corpus", "run", corpus / "corpus.toml")
+    told = [json.loads(line) for line in (corpus / "nights.log").read_text().splitlines()]
+    sentences = {one["recording"]: one["sentence"] for one in told if one["event"] == "failed"}
+    assert "--bins" in sentences["bad"]
+    assert sentences["bad"] in err
+
+
 def test_corpus__a_recording_that_failed_stands_until_it_is_mended(console, corpus):
     for _ in range(2):  # the second has nothing to do
         console("corpus", "run", corpus / "corpus.toml")
