@@ -18,6 +18,7 @@ from distributed.core import Status
 from distributed.utils import LoopRunner
 
 from ..graph.ending import unheard
+from .lost import LostClusterError, root_cause
 from .scratch import explained_start, scratch
 
 # Dask's profiler doubles the cost of small tasks, its malloc settings give every tile fresh pages from the system,
@@ -159,9 +160,12 @@ def _start(cluster: LocalCluster, n_workers: int) -> None:
         try:
             cluster.sync(cluster._correct_state)
             return
-        except Exception:
+        except Exception as error:
             if attempt == _STARTS - 1:
-                raise
+                raise LostClusterError(
+                    f"cluster: workers must start on this machine; got {root_cause(error)}. Give fewer --workers, or "
+                    "take --cluster none."
+                ) from error
         for name, nanny in list(cluster.workers.items()):
             if nanny.status != Status.running:
                 del cluster.workers[name]

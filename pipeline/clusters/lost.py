@@ -48,6 +48,19 @@ def no_workers(place: Place) -> LostClusterError:
     )
 
 
+def root_cause(error: BaseException) -> str:
+    """What went wrong first: what Dask raises in the end says only that something did.
+
+    Examples
+    --------
+    >>> root_cause(ValueError("no room."))
+    'no room'
+    """
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
+
+
 def explained(error: BaseException, client: Client, address: str, trouble: str | None) -> BaseException:
     """The error that a user should read in place of what Dask raised; others come back as they are.
 

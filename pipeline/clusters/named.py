@@ -15,7 +15,7 @@ from distributed.deploy import Cluster
 
 from .config import ClusterConfig, seconds
 from .local import unheard_loop
-from .lost import LostClusterError
+from .lost import LostClusterError, root_cause
 from .place import Place
 
 _WAIT = "10m"
@@ -94,14 +94,9 @@ def _started(made: Any, path: str, options: dict[str, Any]) -> Any:
     except TypeError as error:
         raise ValueError(f"cluster: options must suit {path}; got {error}. Correct [cluster.options].") from None
     except Exception as error:
-        raise LostClusterError(f"cluster: {path} must start; got {_reason(error)}. Check [cluster.options].") from None
-
-
-def _reason(error: BaseException) -> str:
-    """What went wrong first: what Dask raises in the end says only that something did."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        raise LostClusterError(
+            f"cluster: {path} must start; got {root_cause(error)}. Check [cluster.options]."
+        ) from None
 
 
 def _scaled(cluster: Any, config: ClusterConfig) -> int:

@@ -37,7 +37,7 @@ from .sampling import Sample, draw
 
 _KIND = "map"
 # What the states of every recording depend on.
-_NUMBERS = ("coordinate", "principal", "axes", "mean_covariance", "bank_weights", "feature_mean", "lift")
+_NUMBERS = ("coordinate", "principal", "axes", "mean_covariance", "bank_weights", "transitions", "feature_mean", "lift")
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,7 @@ def _embedded(
     embedding = embed(frames, progress=stages.report, checkpoint=passes, **options)
     if earlier is not None:
         embedding, kept = oriented(embedding, earlier.embedding, centred=how.centred)
-    return learn_certainty(learn_bank(embedding), new=True, centred=how.centred), kept
+    return learn_certainty(learn_bank(embedding, config.observer.dynamics), new=True, centred=how.centred), kept
 
 
 def _everywhere(config: EmbedConfig, n_frames: int, n_features: int) -> EmbedConfig:

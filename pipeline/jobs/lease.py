@@ -129,6 +129,14 @@ def leased(address: Address, busy: str) -> Iterator[Lease]:
         lease.release()
 
 
+def lease_is_dead(address: Address) -> bool:
+    """Whether a lease was that of a process of this machine that has ended; of others nothing is known at once."""
+    try:
+        return _dead_here(read_tagged(address)[0])
+    except MissingError:
+        return False
+
+
 def _taken(address: Address, busy: str) -> Lease:
     """Take a lease that nobody holds, or whose holder is dead."""
     content = _content()

@@ -21,7 +21,7 @@ from ..stores.address import Address, Place, lies_in
 from ..stores.objects import Found, TakenError, copy_all, found_in, look, read, remove, sizes, write, write_new
 from ..stores.refusals import MissingError, StoreError
 from ..stores.zarrs import written_alone
-from .lease import Lease, leased
+from .lease import Lease, lease_is_dead, leased
 from .manifest import ROOT, first_foreign, names_of, seal
 from .mirror import fetched, mirrored, scratch
 
@@ -102,9 +102,19 @@ def check_there(out: Address, inputs: Sequence[Place], overwrite: bool) -> None:
     if there is None or (look(out / ROOT) is None and any(_is_unplaced(work) for work in _works(out))):
         return  # nothing, or copies of a run that was killed, which the next one puts in order
     if not overwrite:
+        _sweep(out)
         raise ValueError(f"store: {out} already exists. Choose another name, or give --overwrite.")
     if (foreign := first_foreign(out)) is not None:
         raise ValueError(f"store: {out} {foreign} and is not replaced. Choose another name, or move it away.")
+
+
+def _sweep(out: Address) -> None:
+    """Clear what a run left that was killed when its result was in place."""
+    root = _bytes(out / ROOT)
+    for work in _works(out):
+        if root is not None and _bytes(work / "result" / ROOT) == root:
+            _clear(work)
+            remove([_beside(out) / _LEASE] if lease_is_dead(_beside(out) / _LEASE) else [])
 
 
 def passes_of(folder: Staging) -> Address:

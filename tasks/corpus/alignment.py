@@ -44,11 +44,12 @@ def alignment(earlier: Floats, new: Floats) -> Alignment:
     >>> found.order, found.signs, found.correlations.round(6)
     (array([1, 0]), array([ 1., -1.]), array([1., 1.]))
     """
+    from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 - slow to import
+
     n, m = new.shape
     correlation = standardised(earlier).T @ standardised(new) / n
     worth = np.abs(correlation)
     worth += _STAY * np.eye(*worth.shape)
-    from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 - slow to import
 
     places, chosen = linear_sum_assignment(-worth)
     rest = np.setdiff1d(np.arange(m), chosen)

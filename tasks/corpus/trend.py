@@ -56,6 +56,8 @@ def trends(values: Floats, when: Floats, seed: int = 0) -> Trends:
     >>> found.slopes[0], found.p[0] < 0.01, found.p[1] > 0.5
     (np.float64(1.0), np.True_, np.True_)
     """
+    from scipy.stats import theilslopes  # noqa: PLC0415 - slow to import
+
     usable = np.isfinite(values).all(axis=0) & (np.ptp(values, axis=0) > 0 if len(values) else False)
     slopes, correlations, p = (np.full(values.shape[1], np.nan) for _ in range(3))
     if len(values) < LEAST_RECORDINGS or not usable.any() or np.ptp(when) == 0:
@@ -65,7 +67,6 @@ def trends(values: Floats, when: Floats, seed: int = 0) -> Trends:
     largest = _largest(ranks, order, seed)
     as_large = largest[:, None] >= np.abs(correlations[usable]) - 1e-12
     p[usable] = (1 + as_large.sum(axis=0)) / (1 + len(largest))
-    from scipy.stats import theilslopes  # noqa: PLC0415 - slow to import
 
     slopes[usable] = [theilslopes(column, when)[0] for column in values[:, usable].T]
     return Trends(slopes, correlations, p)

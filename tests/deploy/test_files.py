@@ -43,7 +43,8 @@ def program(name):
 
 
 def documents(path):
-    return [one for one in yaml.safe_load_all(path.read_text(encoding="utf-8")) if one is not None]
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # definitions of the operator have a megabyte
+    return [one for one in yaml.load_all(path.read_text(encoding="utf-8"), loader) if one is not None]
 
 
 # ------------------------------------------------------------------------------------------------ commands

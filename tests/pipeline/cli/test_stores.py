@@ -10,6 +10,7 @@ import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.cli.commands import main
 from manifold_observer.pipeline.stores.address import place
 from manifold_observer.pipeline.stores.objects import read, sizes, upload, write
+from strategies import QUICK
 
 WALK = np.sin(np.arange(400)[:, None] / [5, 7, 9]) + 0.1 * np.random.default_rng(0).normal(size=(400, 3))
 OPTIONS = ["--features", "identity", "--n-modes", "2"]
@@ -85,6 +86,7 @@ def test_run__refuses_in_one_sentence(walk, capsys, words, sentence):
     assert "Traceback" not in err
 
 
+@pytest.mark.skipif(QUICK, reason="it takes two runs more; .ci/run has them")
 def test_run__on_a_cluster_workers_write_to_the_bucket(walk, workers_here, tmp_path):
     config = mo.RunConfig(mo.FeatureConfig("identity"), embedding=mo.EmbedConfig(n_modes=2))
     with workers_here(2):

@@ -17,6 +17,7 @@ import psutil
 import pytest
 from distributed import LocalCluster
 
+from manifold_observer.pipeline.clusters import local
 from manifold_observer.pipeline.clusters.cluster import connect
 from manifold_observer.pipeline.clusters.scratch import scratch
 from manifold_observer.pipeline.graph.compute import compute, task
@@ -166,6 +167,16 @@ def test_local__a_task_that_kills_its_worker_is_named_in_one_sentence():
         connect("local", n_workers=1),
     ):
         compute([task(die)])
+
+
+def test_local__workers_that_cannot_start_are_one_sentence(monkeypatch):
+    async def refused(_):
+        raise RuntimeError("Nanny failed to start.") from OSError("no more processes")
+
+    monkeypatch.setattr(local._Nanny, "instantiate", refused)
+    sentence = r"^cluster: workers must start on this machine; got no more processes\. Give fewer --workers"
+    with pytest.raises(ConnectionError, match=sentence), connect("local", n_workers=1):
+        pass
 
 
 def worker_processes():

@@ -22,7 +22,7 @@ from manifold_observer.pipeline.stores.objects import look, read, remove, sizes,
 from manifold_observer.pipeline.stores.refusals import StoreError
 from manifold_observer.pipeline.stores.zarrs import zarr_target
 from store_server import web_server
-from strategies import share
+from strategies import QUICK, share
 
 OPTIONS = {"n_modes": 2, "home": "recomputed", "form": "quadratic", "tile": 64, "window": 9}
 CONFIG = mo.RunConfig(mo.FeatureConfig("identity"), embedding=mo.EmbedConfig(**OPTIONS))
@@ -45,7 +45,11 @@ def by_name(out):
         found = {path.relative_to(out).as_posix(): path.read_bytes() for path in out.rglob("*") if path.is_file()}
     else:
         found = {name: read(out / name) for name in sizes(out)}
-    return found | {"zarr.json": json.loads(found["zarr.json"])}
+    root = json.loads(found["zarr.json"])
+    # In a bucket it also says by which versions of the recordings, since no times of files do.
+    root["attributes"].pop("source_stamps", None)
+    root["attributes"]["_nc_manifest"].pop("root")
+    return found | {"zarr.json": root}
 
 
 def left(bucket, *names):
@@ -192,10 +196,13 @@ def test_writing__killed_at_any_request_the_next_one_finishes_with_the_same_bits
     out = place(f"{bucket}/a.zarr")
     at = f"{out.host}{within}" if "a.zarr" in within else within
     killed(s3, [sys.executable, "-c", SMALL, str(out)], method, at, number)
-    assert look(out / "zarr.json") is None
-    with pytest.raises((ValueError, FileNotFoundError)):
-        mo.open_result(out)
-    write_small(out)
+    if look(out / "zarr.json") is None:
+        with pytest.raises((ValueError, FileNotFoundError)):
+            mo.open_result(out)
+        write_small(out)
+    else:  # the request was heard, though nobody heard the answer
+        with pytest.raises(ValueError, match="already exists"):
+            write_small(out)
     assert by_name(out) == small
     assert left(bucket, "a.zarr") == []
 
@@ -216,6 +223,7 @@ def test_writing__killed_while_an_earlier_result_is_replaced_one_of_both_comes_b
     assert by_name(out) == small
 
 
+@pytest.mark.skipif(QUICK, reason="it takes two runs more; .ci/run has them")
 def test_run__killed_in_its_passes_the_same_command_resumes(walk, bucket, s3):
     out = place(f"{bucket}/walk.zarr")
     command = [*COMMAND, *WORDS, "--window", "9", str(walk / "walk.npy"), str(out)]
