@@ -13,8 +13,6 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import Any
 
-import dask
-
 from .address import Address
 from .credentials import by_program, gs_settings, s3_settings
 
@@ -53,8 +51,10 @@ def patience() -> tuple[int, float]:
     >>> patience()
     (5, 60.0)
     """
-    retries = int(dask.config.get("manifold-observer.stores.retries", 5))
-    return retries, float(dask.config.get("manifold-observer.stores.timeout", 60))
+    from dask import config  # noqa: PLC0415 - Dask starts slowly; a corpus on a disk with nothing to do need not wait
+
+    retries = int(config.get("manifold-observer.stores.retries", 5))
+    return retries, float(config.get("manifold-observer.stores.timeout", 60))
 
 
 @lru_cache(maxsize=64)
