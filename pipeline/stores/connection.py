@@ -13,8 +13,6 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import Any
 
-import dask
-
 from .address import Address
 from .credentials import by_program, gs_settings, s3_settings
 
@@ -53,6 +51,8 @@ def patience() -> tuple[int, float]:
     >>> patience()
     (5, 60.0)
     """
+    import dask  # noqa: PLC0415 - it starts slowly, and a corpus without anything due need not wait for it
+
     retries = int(dask.config.get("manifold-observer.stores.retries", 5))
     return retries, float(dask.config.get("manifold-observer.stores.timeout", 60))
 
