@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import xarray as xr
-from xarray.backends import BackendArray
-from xarray.core import indexing
 from zarr.errors import ContainsArrayError, NodeTypeValidationError
 
 from ..stores.address import Address, Place
 from ..stores.refusals import MissingError, StoreError
 from ..stores.zarrs import zarr_target
 from .hdf5_scan import is_hdf5, scan_hdf5
-from .mapped import release
 from .netcdf3_scan import check_netcdf3, is_netcdf3
 from .ordinary import refusal
-from .stored import Stored, check_channels, check_stored
+from .stored import Stored
 from .zarr_listed import groups_at, scan_place
 from .zarr_plain import open_plain, without_zero_fill
 
-MOST_INDEXED = 2**22
-"""A coordinate of more values gets no index, which would hold it in memory: it is read when it is used."""
-# Bytes of a chunk of what a file does not store in chunks.
-_RUN_BYTES = 2**24
 # Only these look at a file of unknown kind. Others may be installed, and some take a file for a list of addresses.
 _ENGINES = ("netcdf4", "h5netcdf", "scipy", "zarr")
 _OWN, _TABLES = "manifold-", "manifold-csv"
@@ -196,45 +188,6 @@ def _head_of(place: Path) -> bytes:
     return mark.read_bytes()[:4096] if mark.is_file() else b'"group"'
 
 
-def guarded(path: Place, dataset: xr.Dataset, stored: Mapping[str, Stored], *, quiet: bool) -> xr.Dataset:
-    """The variables of a recording, whose every read looks at the file first, and coordinates with indexes where short.
-
-    Parameters
-    ----------
-    path
-        Where it comes from.
-    dataset
-        As :func:`open_lazily` gave it, without what is not used.
-    stored
-        What its arrays store.
-    quiet
-        Do not warn of chunks that are missing.
-
-    Raises
-    ------
-    ValueError
-        Hardly anything of what it declares is stored.
-    """
-    for dim, n in dataset.sizes.items():
-        if dim != "time":
-            check_channels(path, n)
-    used = [str(name) for name in dataset.variables]
-    check_stored(path, [(name, stored[name]) for name in used if name in stored], quiet=quiet)
-    mark = _Mark.of(path)
-    short, lazy = {}, {}
-    for name in used:
-        variable = dataset[name].variable
-        if name in dataset.xindexes:
-            continue
-        if name in dataset.dims and variable.size <= MOST_INDEXED:
-            short[name] = _read_now(path, name, variable)
-        else:
-            lazy[name] = _watched(mark, name, variable)
-    series = {name: lazy.pop(name) for name in used if name in dataset.data_vars}
-    lazy = {name: variable.chunk(_preferred(variable)) for name, variable in lazy.items()}
-    return dataset.assign(series).assign_coords(short).assign_coords(xr.Coordinates(lazy, indexes={}))
-
-
 def _known(engine: str) -> tuple[str, ...]:
     """Options of a reader of this project."""
     backend = xr.backends.list_engines()[engine] if engine.startswith(_OWN) else None
@@ -249,112 +202,6 @@ def _own_options(path: Place, engine: str, options: Mapping[str, Any]) -> dict[s
         goes = _GO_WITH.get(unknown[0], "CSV tables")
         raise ValueError(f"open_recording: {unknown[0]} goes with {goes}; got {path}. Leave it out.")
     return {name: value for name, value in options.items() if name in known}
-
-
-def _read_now(path: Place, name: str, variable: xr.Variable) -> xr.Variable:
-    """A short coordinate in memory."""
-    with _Named(path, name):
-        return variable.load()
-
-
-def _watched(mark: _Mark, name: str, variable: xr.Variable) -> xr.Variable:
-    """A lazy variable that says what it could not read."""
-    if isinstance(variable._data, np.ndarray):
-        return variable
-    array = indexing.LazilyIndexedArray(Guarded(mark, name, variable))
-    return xr.Variable(variable.dims, array, variable.attrs, variable.encoding)
-
-
-def _preferred(variable: xr.Variable) -> dict[Hashable, Any]:
-    """Chunks as the file has them; of a file without chunks, runs of about 16 MB along the first dimension."""
-    preferred = variable.encoding.get("preferred_chunks", {})
-    whole = {dim: preferred.get(dim, n) for dim, n in variable.sizes.items()}
-    first = next(iter(whole), None)
-    if first is not None and first not in preferred:
-        row_bytes = max(1, variable.dtype.itemsize * variable.size // max(1, variable.shape[0]))
-        whole[first] = max(1, min(variable.shape[0], _RUN_BYTES // row_bytes))
-    return whole
-
-
-class _Mark:
-    """Which file it was, when it was opened."""
-
-    def __init__(self, path: str, found: os.stat_result | None) -> None:
-        self.path, self.found = path, found
-
-    @classmethod
-    def of(cls, path: Place) -> _Mark:
-        """The mark of a file or a folder; an address has none."""
-        return cls(os.path.abspath(path), os.stat(path)) if isinstance(path, Path) else cls(str(path), None)
-
-    def check(self) -> None:
-        """Refuse a file that is not what was opened: a memory map of one that shrank ends the process."""
-        if self.found is None:
-            return
-        try:
-            now = os.stat(self.path)
-        except OSError as error:
-            raise refusal(
-                self.path, "stay in place while it is read", error.strerror or "an error", "Restore it"
-            ) from None
-        if os.path.isdir(self.path):
-            return  # the size of a folder says nothing
-        if now.st_size < self.found.st_size:
-            got = f"{now.st_size} bytes of {self.found.st_size}"
-            raise refusal(self.path, "not shrink while it is read", got, "Restore it, and open it again")
-        if now.st_ino != self.found.st_ino and now.st_mtime_ns != self.found.st_mtime_ns:
-            got = "another file in its place"
-            raise refusal(self.path, "stay in place while it is read", got, "Open it again")
-
-
-class _Named:
-    """Errors of reading name the file and the variable."""
-
-    def __init__(self, path: str | Place, name: str, where: str = "") -> None:
-        self.path, self.name, self.where = str(path), name, where
-
-    def __enter__(self) -> None:
-        """Nothing to do."""
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, Exception) and self.path not in str(error):
-            said = " ".join(str(error).split()) or type(error).__name__
-            raise ValueError(
-                f"open_recording: {self.path}: {self.name!r}{self.where} could not be read: {said.rstrip('.')}. "
-                "It is damaged, or was changed while it was read; copy it again."
-            ) from None
-
-
-class Guarded(BackendArray):
-    """An array of a file, which is looked at before every read.
-
-    Parameters
-    ----------
-    mark
-        Which file it was.
-    name
-        Of the variable.
-    variable
-        As xarray opened it, lazily.
-    """
-
-    def __init__(self, mark: _Mark, name: str, variable: xr.Variable) -> None:
-        self.mark, self.name, self.variable = mark, name, variable
-        self.shape, self.dtype = variable.shape, variable.dtype
-
-    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-        """Read one range."""
-        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
-
-    def _read(self, key: tuple[Any, ...]) -> np.ndarray[Any, np.dtype[Any]]:
-        """Read through xarray, which decodes."""
-        rows = range(self.shape[0])[key[0]] if key and isinstance(key[0], slice) else range(0)
-        where = f" in {rows[0]} .. {rows[-1]}" if rows else ""
-        with _Named(self.mark.path, self.name, where):
-            self.mark.check()
-            values = np.asarray(self.variable[key].values)
-            release(self.variable)
-            return values
 
 
 def _looked_at(path: Place, engine: str | None) -> dict[str, Stored]:

@@ -15,7 +15,8 @@ from xarray.indexes import RangeIndex
 
 from manifold_observer.tasks.frames.ticks import GAP_PERIODS
 
-from ..files.opening import guarded, open_lazily
+from ..files.guarded import guarded
+from ..files.opening import open_lazily
 from ..files.ordinary import check_ordinary
 from ..files.remote import at_hand
 from ..graph.slabs import chunk_bytes, in_slabs

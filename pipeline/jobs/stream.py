@@ -6,8 +6,6 @@ complete result with the groups ``/frames`` and ``/state``, whose attributes say
 
 from __future__ import annotations
 
-import os
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,21 +25,15 @@ from ..observers.bank import BRIDGED
 from ..observers.carries import Seam
 from ..observers.coordinates import observe_coordinates, reads_coordinates
 from ..observers.observe import checked, scan
-from ..stores.address import Address, Place, full_name, lies_in, place
+from ..stores.address import Place, full_name, place
 from ..stores.listing import list_places
-from ..stores.objects import look, names_in
 from .continuation import Learnt, Notice, Position, beginning, laid, learnt_from, moved, new_frames, next_frames
-from .manifest import ROOT, check_whole
-from .placement import check_parent, lies_within
+from .parts import check_out, check_parts, checked_part, parts_of
 from .progress import Stages
 from .reach import reaching
 from .run import Given, store_frames
-from .staging import WORK, check_writable
-from .store import alone, is_complete, open_group, start, write_group, writing
+from .store import alone, open_group, start, write_group, writing
 from .timeline import Stretch
-from .workfolder import is_work_folder, sweep
-
-_PART = re.compile(r"\d{6}\.zarr")
 
 
 class Step(NamedTuple):
@@ -115,10 +107,10 @@ def continue_run(
     Frozen({'frame': 100, 'mode': 4})
     """
     target = place(out)
-    _check_out(target, [place(source) for source in (result, *recordings)])
+    check_out(target, [place(source) for source in (result, *recordings)])
     learnt = learnt_from(place(result), clip=clip)
     with alone(target):
-        _check_parts(target)
+        check_parts(target)
         return _step(learnt, recordings, target, hold_back, stages or Stages(), None)
 
 
@@ -180,11 +172,11 @@ def follow(
     100
     """
     target = place(out)
-    _check_out(target, [place(source) for source in (result, *recordings)])
+    check_out(target, [place(source) for source in (result, *recordings)])
     learnt = learnt_from(place(result), clip=clip)
     told = _Once(notice)
     with alone(target):
-        _check_parts(target)
+        check_parts(target)
         since = time.monotonic()
         while True:
             step = _step(learnt, recordings, target, hold_back, Stages(), told)
@@ -224,10 +216,10 @@ def open_stream(out: Given) -> xr.Dataset:
     Traceback (most recent call last):
     FileNotFoundError: open_stream: /tmp/... holds no parts. ...
     """
-    parts = _parts(place(out))
+    parts = parts_of(place(out))
     if not parts:
         raise FileNotFoundError(f"open_stream: {out} holds no parts. Give the OUT of manifold-observer continue.")
-    attrs = [_checked("open_stream", part) for part in parts][-1]
+    attrs = [checked_part("open_stream", part) for part in parts][-1]
     frames, states = ([open_group(part, group) for part in parts] for group in ("frames", "state"))
     last = states[-1]
     whole = {str(name): values for name, values in last.data_vars.items() if "frame" not in values.dims}
@@ -259,7 +251,7 @@ def _step(
     learnt: Learnt, recordings: Sequence[Given], out: Place, hold_back: Frame, stages: Stages, notice: Notice | None
 ) -> Step:
     """Write the next part, where there is a new whole frame."""
-    parts = _parts(out)
+    parts = parts_of(out)
     position = _position(parts[-1], learnt) if parts else beginning(learnt)
     paths = _matched(recordings, patient=notice is not None)
     held = samples_in(hold_back, 1 / learnt.period, "continue: hold_back") if hold_back else 0
@@ -321,48 +313,13 @@ def _origin(learnt: Learnt, position: Position, stretches: Sequence[Stretch]) ->
 
 def _position(part: Place, learnt: Learnt) -> Position:
     """Where the last part says that the next begins."""
-    attrs = _checked("continue", part)
+    attrs = checked_part("continue", part)
     if attrs.get("extends_fingerprint") != learnt.fingerprint:
         raise ValueError(
             f"continue: OUT must hold parts that continue {learnt.path}; got {part}, which continues "
             f"{attrs.get('extends', 'no result')}, as it was then. Give that result, or start over in another folder."
         )
     return Position.from_json(attrs["position"])
-
-
-def _check_parts(out: Place) -> None:
-    """Refuse to add to a stream that is damaged."""
-    for part in _parts(out):
-        _checked("continue", part)
-
-
-def _checked(who: str, part: Place) -> dict[str, Any]:
-    """Attributes of a part that is whole."""
-    if not is_complete(part):
-        raise ValueError(f"{who}: {part} is not complete. Copy it again, or remove it and the parts after it.")
-    return check_whole(who, part)
-
-
-def _parts(out: Place) -> Sequence[Place]:
-    """The parts in a folder, in order."""
-    found = _parts_at(out) if isinstance(out, Address) else _parts_in(out)
-    for number, part in enumerate(found):
-        if int(part.stem) != number:
-            raise ValueError(
-                f"stream: parts must be numbered without a gap; {out} has no {number:06d}.zarr. Restore it."
-            )
-    return found
-
-
-def _parts_in(out: Path) -> Sequence[Place]:
-    """The parts in a folder of this machine, or of its network."""
-    return sorted(path for path in out.glob("*.zarr") if _PART.fullmatch(path.name)) if out.is_dir() else []
-
-
-def _parts_at(out: Address) -> Sequence[Place]:
-    """The parts at an address: what has no root was being put there by a run that was killed."""
-    named = [out / name for name in names_in(out)[0] if _PART.fullmatch(name)]
-    return [part for part in named if look(part / ROOT) is not None]
 
 
 def _matched(recordings: Sequence[Given], *, patient: bool) -> list[Place]:
@@ -375,38 +332,6 @@ def _matched(recordings: Sequence[Given], *, patient: bool) -> list[Place]:
             raise FileNotFoundError(f"continue: {path} must match a recording; got none. Check the pattern.")
         paths += found
     return paths
-
-
-def _check_out(out: Place, inputs: Sequence[Place]) -> None:
-    """Refuse a folder that is not for parts alone."""
-    if isinstance(out, Path):
-        check_parent("continue", out)
-    for source in inputs:
-        if _lies_within(out, source):
-            raise ValueError(
-                f"continue: OUT must not be the result or a recording, or lie within; got {out} and {source}."
-            )
-    if isinstance(out, Path):
-        sweep(out, [source for source in inputs if isinstance(source, Path)])
-        foreign = os.path.lexists(out) and (not out.is_dir() or any(not _ours(path) for path in out.iterdir()))
-    else:
-        check_writable(out)
-        prefixes, there = names_in(out)
-        foreign = bool(there) or any(name != WORK and not _PART.fullmatch(name) for name in prefixes)
-    if foreign:
-        raise ValueError(f"continue: OUT must be a new folder, or hold only parts; got {out}. Choose another name.")
-
-
-def _lies_within(out: Place, source: Place) -> bool:
-    """Whether an output is an input, or lies within it."""
-    if isinstance(out, Address):
-        return isinstance(source, Address) and lies_in(out, source)
-    return isinstance(source, Path) and lies_within(out, source)
-
-
-def _ours(path: Path) -> bool:
-    """Whether a name in OUT is that of a part, or of the folder in which one is being written."""
-    return _PART.fullmatch(path.name) is not None or is_work_folder(path)
 
 
 @contextmanager

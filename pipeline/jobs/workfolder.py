@@ -7,10 +7,7 @@ is on the mark, so that it ends with the process that holds it, however that end
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import re
 import secrets
 import shutil
 import stat
@@ -18,21 +15,16 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from .lock import try_lock
+from .mark import MARK_FILE, NAME, folder_name, mark_of, opened_mark, read_mark, write_all
 
-_MARK = "mark.json"
 _RUNNING = "running"
 _KEPT = "kept"
 _FINISHED = "finished"
 # The only names in a work folder that are ever removed, the mark last.
 _OURS = ("result", "earlier", "passes", _RUNNING, _KEPT, _FINISHED)
-_NAME = re.compile(r"\.(.*)\.([0-9a-f]{8})([0-9a-f]{8})\.manifold-observer", re.DOTALL)
-# Bytes of the output's name that are repeated: some file systems allow 143 in all, most 255.
-_LONGEST_STEM = 100
 # Two runs that start at once see each other for some milliseconds, until one of them has given way.
 _PATIENCE = 2.0
 
@@ -78,7 +70,7 @@ class WorkFolder:
     def bare(self) -> bool:
         """Whether nothing lies here but what a run says of itself."""
         with suppress(OSError):
-            return set(os.listdir(self.folder)) <= {_MARK, _RUNNING, _FINISHED}
+            return set(os.listdir(self.folder)) <= {MARK_FILE, _RUNNING, _FINISHED}
         return False
 
     def finish(self) -> None:
@@ -216,11 +208,11 @@ def is_work_folder(path: Path, name: str | None = None) -> bool:
     name
         Name of the output that it must belong to; None for any.
     """
-    named = _NAME.fullmatch(path.name)
+    named = NAME.fullmatch(path.name)
     if named is None or not is_folder(path):
         return False
-    mark = _read_mark(path)
-    agrees = mark.get("token") == named[2] + named[3] and path.name == _folder_name(str(mark.get("name")), named[2])
+    mark = read_mark(path)
+    agrees = mark.get("token") == named[2] + named[3] and path.name == folder_name(str(mark.get("name")), named[2])
     return agrees and name in (None, mark.get("name"))
 
 
@@ -240,8 +232,8 @@ def remove(work: WorkFolder) -> None:
             elif stat.S_ISREG(kind):  # a link is somebody else's
                 path.unlink()
     with suppress(OSError):
-        if [path.name for path in work.folder.iterdir()] == [_MARK]:
-            (work.folder / _MARK).unlink()
+        if [path.name for path in work.folder.iterdir()] == [MARK_FILE]:
+            (work.folder / MARK_FILE).unlink()
             work.folder.rmdir()
 
 
@@ -251,7 +243,7 @@ def _begin(parent: Path, name: str) -> WorkFolder:
         for path, its_name in _unmarked(parent, name):
             _clear_unmarked(path, its_name)
         while True:
-            folder = parent / _folder_name(name, secrets.token_hex(4))
+            folder = parent / folder_name(name, secrets.token_hex(4))
             if (work := _made(folder, name)) is not None:
                 return work
     except OSError as error:
@@ -269,10 +261,10 @@ def _made(folder: Path, name: str) -> WorkFolder | None:
         return None
     handle = None
     try:
-        handle = os.open(folder / _MARK, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+        handle = os.open(folder / MARK_FILE, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
         if try_lock(handle):
-            _write(handle, _mark(folder, name))
-            if os.path.samestat(os.fstat(handle), os.stat(folder / _MARK)):
+            write_all(handle, mark_of(folder, name))
+            if os.path.samestat(os.fstat(handle), os.stat(folder / MARK_FILE)):
                 return WorkFolder(folder, handle)
     except FileNotFoundError:
         pass
@@ -284,27 +276,10 @@ def _made(folder: Path, name: str) -> WorkFolder | None:
     return None
 
 
-def _mark(folder: Path, name: str) -> bytes:
-    """What a mark says: whose it is, and for those who look into it, what for."""
-    mark = {
-        "token": _NAME.sub(r"\2\3", folder.name),
-        "name": name,
-        "out": str(folder.parent / name),
-        "manifold_observer": version("manifold-observer"),
-    }
-    return json.dumps(mark).encode()
-
-
-def _write(handle: int, content: bytes) -> None:
-    """Write all of it: a disk that fills up takes a part without an error."""
-    while content:
-        content = content[os.write(handle, content) :]
-
-
 def _unmake(folder: Path) -> None:
     """Remove a folder that could not be marked."""
     with suppress(OSError):
-        (folder / _MARK).unlink(missing_ok=True)
+        (folder / MARK_FILE).unlink(missing_ok=True)
         folder.rmdir()
 
 
@@ -325,7 +300,7 @@ def _is_alone(work: WorkFolder, parent: Path, name: str) -> bool:
 
 def _lives(path: Path) -> bool:
     """Whether a process holds a work folder. A shared lock: those who ask do not disturb each other."""
-    handle = _opened(path)
+    handle = opened_mark(path)
     if handle is None:
         return False
     try:
@@ -336,12 +311,12 @@ def _lives(path: Path) -> bool:
 
 def _taken(path: Path) -> WorkFolder | None:
     """Hold a work folder that nobody holds; None where somebody does, or has just removed it."""
-    handle = _opened(path)
+    handle = opened_mark(path)
     if handle is None:
         return None
     for _ in range(10):
         if try_lock(handle):
-            if (path / _MARK).exists():
+            if (path / MARK_FILE).exists():
                 return WorkFolder(path, handle)
             break
         time.sleep(0.01)  # held for a moment by one who asks whether it lives
@@ -353,9 +328,9 @@ def _clear_unmarked(path: Path, name: str) -> None:
     """Remove a folder of a run that was killed before it had marked it, or when only the mark was left: it is empty."""
     with suppress(OSError):
         if (begun := _taken(path)) is not None:
-            whole = _mark(path, name)
-            if os.listdir(path) == [_MARK] and whole.startswith(os.read(begun.handle, len(whole) + 1)):
-                (path / _MARK).unlink()
+            whole = mark_of(path, name)
+            if os.listdir(path) == [MARK_FILE] and whole.startswith(os.read(begun.handle, len(whole) + 1)):
+                (path / MARK_FILE).unlink()
             os.close(begun.handle)
         path.rmdir()  # which refuses a folder that is not empty
 
@@ -366,9 +341,9 @@ def _unmarked(parent: Path, *names: str) -> Iterator[tuple[Path, str]]:
     Outputs whose name was shortened there are found only where they are among the given names.
     """
     for path in _named(parent):
-        named = _NAME.fullmatch(path.name)
-        for name in (named[1], *names) if named is not None and not _read_mark(path) else ():
-            if named is not None and path.name == _folder_name(name, named[2]):
+        named = NAME.fullmatch(path.name)
+        for name in (named[1], *names) if named is not None and not read_mark(path) else ():
+            if named is not None and path.name == folder_name(name, named[2]):
                 yield path, name
                 break
 
@@ -376,34 +351,10 @@ def _unmarked(parent: Path, *names: str) -> Iterator[tuple[Path, str]]:
 def _named(parent: Path) -> list[Path]:
     """Folders in a folder that are named like work folders."""
     try:
-        names = sorted(name for name in os.listdir(parent) if _NAME.fullmatch(name))
+        names = sorted(name for name in os.listdir(parent) if NAME.fullmatch(name))
     except OSError:
         return []
     return [parent / name for name in names if is_folder(parent / name)]
-
-
-def _folder_name(name: str, random: str) -> str:
-    """Name of a work folder. The second half of the token checks the first: nobody has such a name by chance."""
-    stem = os.fsencode(name)[:_LONGEST_STEM].decode("utf-8", "ignore")
-    check = hashlib.sha256(random.encode() + os.fsencode(name)).hexdigest()[:8]
-    return f".{stem}.{random}{check}.manifold-observer"
-
-
-def _opened(path: Path) -> int | None:
-    """Handle of a mark; None where it is gone."""
-    try:
-        return os.open(path / _MARK, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-    except OSError:
-        return None
-
-
-def _read_mark(path: Path) -> dict[str, Any]:
-    """What a mark says; nothing where there is none."""
-    try:
-        mark = json.loads((path / _MARK).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return mark if isinstance(mark, dict) else {}
 
 
 def _holds_files(folder: Path) -> bool:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline.files import opening
+from manifold_observer.pipeline.files import guarded
 from manifold_observer.pipeline.frames.recording import clock
 from strategies import examples
 
@@ -146,7 +146,7 @@ def test_hdf5__compressed_silence_opens(tmp_path):
 
 
 def test_long_coordinate__gets_no_index_and_is_read_when_it_is_used(tmp_path, monkeypatch):
-    monkeypatch.setattr(opening, "MOST_INDEXED", 100)
+    monkeypatch.setattr(guarded, "MOST_INDEXED", 100)
     for write in (write_zarr, write_netcdf3):
         recording = mo.open_recording(write(tmp_path / f"{write.__name__}.nc"))
         assert "time" not in recording.xindexes

@@ -18,7 +18,7 @@ import xarray as xr
 import zarr
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline.jobs import placement, store, workfolder
+from manifold_observer.pipeline.jobs import mark, placement, store, workfolder
 from manifold_observer.pipeline.jobs import run as job
 from manifold_observer.pipeline.jobs.config import RunConfig
 from manifold_observer.pipeline.jobs.placement import rename_new
@@ -469,7 +469,7 @@ def test_run__an_input_in_a_work_folder_is_refused(tmp_path, inside):
 
 @pytest.mark.parametrize("marked", [False, True])
 def test_work_folder__one_that_was_killed_before_its_mark_was_written_is_swept(tmp_path, marked):
-    hidden = tmp_path / workfolder._folder_name("out.zarr", "01234567")
+    hidden = tmp_path / mark.folder_name("out.zarr", "01234567")
     for path, left in ((hidden, []), (hidden.with_name(hidden.name.replace("0", "1")), [hidden.name])):
         path.mkdir()
         if marked:

@@ -25,6 +25,7 @@ from manifold_observer.pipeline.frames.dates import in_dates
 from manifold_observer.pipeline.graph.ending import Ending, unheard
 from manifold_observer.pipeline.jobs import stream
 from manifold_observer.pipeline.jobs.config import RunConfig
+from manifold_observer.pipeline.jobs.parts import parts_of
 from manifold_observer.pipeline.jobs.run import read_embedding, run
 from manifold_observer.pipeline.jobs.store import alone, open_group, start, writing
 from manifold_observer.pipeline.jobs.stream import continue_run, follow
@@ -132,7 +133,7 @@ def assert_same(out, expected, *, segment=0, times=True):
     np.testing.assert_array_equal(found["carry"], expected["carry"])
     np.testing.assert_array_equal(found["segment"], expected["segment"] + segment)
     if times:
-        stored = [open_group(part, "state")["time"] for part in stream._parts(out)]
+        stored = [open_group(part, "state")["time"] for part in parts_of(out)]
         np.testing.assert_array_equal(np.concatenate(stored), expected["time"])
         dated = in_dates(expected) if "start_time" in stored[0].attrs else expected
         np.testing.assert_array_equal(found["time"], dated["time"])
