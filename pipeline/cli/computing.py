@@ -74,6 +74,23 @@ def _of_this_kind(options: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
+def given_over(base: ClusterConfig, options: dict[str, Any]) -> ClusterConfig:
+    """The cluster of a file with what the command line says; of one of another kind, nothing of the file counts."""
+    context = click.get_current_context()
+    given = {
+        str(getattr(own, "keyword", own.name)): options[str(own.name)]
+        for own in settings_among(context.command, ClusterConfig)
+        if context.get_parameter_source(str(own.name)) == ParameterSource.COMMANDLINE
+    }
+    kind = given.get("kind", base.kind)
+    try:
+        config = replace(base if kind == base.kind else ClusterConfig(kind), **given)
+        config.check_applies()
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    return config
+
+
 def paying(n_frames: int) -> str:
     """The cluster that pays: none as long as the kernel is small enough for this process.
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..clusters.config import ClusterConfig
 from ..corpus.ledger import shown
 from ..jobs.config import RunConfig
 from .advice import in_options
-from .computing import connected
+from .computing import connected, given_over
 from .config_file import config_file
 from .corpus_file import CorpusFile, corpus_text, read_corpus, watch_settings
 from .options import Sectioned, settings_of, taken
@@ -83,34 +84,36 @@ def check_command(context: click.Context, file: Path, as_json: bool) -> None:
 
 
 @_watched
-@corpus_group.command("run")
+@settings_of(ClusterConfig)
+@corpus_group.command("run", cls=Sectioned)
 @_FILE
 @click.option("--refit", is_flag=True, help="Fit the one map of [map] again, and read all recordings by it.")
 @_AS_JSON
 @click.pass_context
-def run_command(context: click.Context, file: Path, refit: bool, as_json: bool) -> None:
+def run_command(context: click.Context, /, file: Path, refit: bool, as_json: bool, **cluster: Any) -> None:
     """Compute what is new or has changed.
 
     The same command again does nothing. Recordings that failed are tried again when they or the settings change, or by
-    'corpus retry'.
+    'corpus retry'. The options of the cluster come before what CORPUS.toml says of it.
     """
-    read = read_corpus(file)
+    read = _read(file, cluster)
     if refit and read.config.shared is None:
         raise click.UsageError(f"--refit needs one map for all recordings; {file} has no section [map]. Add one.")
     _run(context, read, as_json, refit=refit)
 
 
 @_watched
-@corpus_group.command("retry")
+@settings_of(ClusterConfig)
+@corpus_group.command("retry", cls=Sectioned)
 @_FILE
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @_AS_JSON
 @click.pass_context
-def retry_command(context: click.Context, file: Path, names: tuple[str, ...], as_json: bool) -> None:
+def retry_command(context: click.Context, /, file: Path, names: tuple[str, ...], as_json: bool, **cluster: Any) -> None:
     """Try recordings again that failed: those named, or all."""
     from ..corpus.status import corpus_status  # noqa: PLC0415
 
-    read = read_corpus(file)
+    read = _read(file, cluster)
     failed = [one["name"] for one in corpus_status(read.config).recordings if one["outcome"] == "failed"]
     strange = sorted(set(names) - set(failed))
     if strange:
@@ -153,6 +156,12 @@ def clean_command(file: Path, dry_run: bool, as_json: bool) -> None:
         click.echo(shown(f"{word}: {one.path}, {one.n_bytes / 2**20:.1f} MiB: {one.why}"))
     if not found:
         click.echo("nothing to remove")
+
+
+def _read(file: Path, cluster: dict[str, Any]) -> CorpusFile:
+    """The file of a corpus, and where the options want it computed."""
+    read = read_corpus(file)
+    return read._replace(cluster=given_over(read.cluster, cluster))
 
 
 def _run(

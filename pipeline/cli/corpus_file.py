@@ -145,7 +145,11 @@ def corpus_text(inputs: Iterable[str], output: str, run: RunConfig) -> str:
             continue
         usual = "" if member.default is None else json.dumps(member.default)
         lines += [f"# {texts.get(member.name, '')}", f"# {member.name.replace('_', '-')} = {usual}".rstrip()]
-    lines += ['# Where to compute: "auto", "local", "none", or the address of a scheduler.', '# cluster = "auto"', ""]
+    lines += [
+        "",
+        "# Where to compute: whichever of this process and this machine's cores is faster, or as --cluster says.",
+    ]
+    lines += ["# [cluster]", '# kind = "slurm"', ""]
     lines += ["# One map for all recordings, so that their states share coordinates: take the mark off the next line."]
     lines += ["# [map]", ""]
     lines += ["# Settings of 'manifold-observer run', which lists them all with --help.", "[run]"]
