@@ -7,7 +7,6 @@ over; scheduler and workers show each other certificates, since they listen on a
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -166,7 +165,7 @@ class _Jobs:
     async def _renew(self, joined: set[str]) -> None:
         """Submit jobs again that the queue does not list any more."""
         known = {name: job for name, job in self.cluster.workers.items() if job.job_id}
-        command = (*_LISTING[self.config.kind], str(os.getuid()) if self.config.kind == "slurm" else _user())
+        command = (*_LISTING[self.config.kind], _user())
         listed = (await self.cluster.job_cls._call(list(command))).split()
         alive = {line.partition(".")[0].partition("_")[0] for line in listed}
         gone = [name for name, job in known.items() if job.job_id not in alive]

@@ -28,9 +28,12 @@ _AFTER = frozenset(("projections", "embedding", "observer", "smoother", "scores"
 # an embedding in the stages "frames", "covariances", "references" and "extend".
 STAGES = (
     Stage("tune", 100),
-    Stage("references", 10, _EXACT | _AFTER | {"simulate", "features", "frames", "sums", "links", "landmarks"}),
-    Stage("extend", 30, _EXACT | _AFTER | {"simulate", "features", "frames", "sums", "links", "landmarks"}),
+    Stage(
+        "references", 10, _EXACT | _AFTER | {"simulate", "sample", "features", "frames", "sums", "links", "landmarks"}
+    ),
+    Stage("extend", 30, _EXACT | _AFTER | {"simulate", "sample", "features", "frames", "sums", "links", "landmarks"}),
     Stage("simulate", 8),
+    Stage("sample", 8),
     Stage("features", 10),
     Stage("frames", 4),
     Stage("sums", 30),
