@@ -38,7 +38,7 @@ LIKE_RUN = {"disk": "1", "demo": "2"}
 CHOSEN = {
     name: (Chosen("1", "1", "64", 6, 4) if name in (*LIKE_RUN, "overwrite") else Chosen("1", "2", "128", 6, 3))
     if QUICK
-    else Chosen("3", LIKE_RUN.get(name, "5"), "32", 12, 5)
+    else Chosen("2", LIKE_RUN.get(name, "3"), "48", 8, 4)
     for name in SCENARIOS
 }
 
