@@ -25,6 +25,15 @@ def blas_threads():
     return max(info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas")
 
 
+def wait_until(condition, within=60):
+    """What a condition gives once it holds; an error where it does not in so many seconds."""
+    until = time.monotonic() + within
+    while not (found := condition()):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    return found
+
+
 def double(x):
     """A task that workers find here."""
     return 2 * x

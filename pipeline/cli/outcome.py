@@ -7,6 +7,7 @@ from typing import NamedTuple
 import click
 
 from ..graph.ending import Interrupted
+from ..graph.errors import FORESEEN
 from .advice import in_options
 
 # What each exit code means; docs/watching.md has the same table.
@@ -20,7 +21,6 @@ CODES = {
     130: "interrupted by Ctrl-C (SIGINT)",
     143: "ended by SIGTERM",
 }
-_FORESEEN = ValueError | OSError | RuntimeError | TypeError | ImportError | EOFError
 
 
 class Outcome(NamedTuple):
@@ -54,7 +54,7 @@ def outcome(error: BaseException, command: click.Command | None = None) -> Outco
     if isinstance(error, click.ClickException):
         return Outcome(error.format_message(), error.exit_code)
     text = in_options(" ".join(str(error).split()), command) or type(error).__name__
-    if not isinstance(error, _FORESEEN):
+    if not isinstance(error, FORESEEN):
         text = f"{type(error).__name__}: {text} (--debug shows where)"
     return Outcome(_with_notes(text, error), getattr(error, "exit_code", 1))
 

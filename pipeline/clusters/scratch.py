@@ -6,11 +6,12 @@ import errno
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import dask
+
+from ..graph.errors import causes
 
 # What a disk answers that cannot take more, or takes nothing.
 _REFUSALS = tuple(
@@ -67,18 +68,9 @@ def explained_start(error: Exception, folder: str) -> Exception:
     >>> type(explained_start(RuntimeError("Cluster failed to start: [Errno 28] No space left on device: 'x'"), "/tmp"))
     <class 'OSError'>
     """
-    texts = [str(one) for one in _chain(error)]
+    texts = [str(one) for one in causes(error)]
     why = next((reason for reason in _REFUSALS if any(reason in text for text in texts)), None)
     return error if why is None else _refusal(folder, why)
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and those that it came from."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def _refusal(folder: str, why: str) -> OSError:

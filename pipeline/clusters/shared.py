@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 
+from ..graph.host import process_lives
 from .lost import LostClusterError
 
 _PREFIX = ".manifold-observer-cluster-"
@@ -56,15 +57,5 @@ def _clear(base: Path) -> None:
     for folder in base.glob(f"{_PREFIX}*"):
         with suppress(OSError, ValueError, KeyError, TypeError):
             owner = json.loads((folder / _OWNER).read_text(encoding="utf-8"))
-            if owner["host"] == socket.gethostname() and not _lives(owner["pid"], owner["since"]):
+            if owner["host"] == socket.gethostname() and not process_lives(owner["pid"], owner["since"]):
                 shutil.rmtree(folder)
-
-
-def _lives(pid: int, since: float) -> bool:
-    """Whether a process is still the one that it was."""
-    try:
-        return abs(psutil.Process(pid).create_time() - since) < 1
-    except psutil.NoSuchProcess:
-        return False
-    except psutil.Error:
-        return True

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 from dask.system import cpu_count
 
 from ..engine.memory import EXACT_FRAMES
-from ..jobs.run import check_inputs, count_frames, plan_run
+from ..jobs.run import check_inputs, frames_in, plan_run
 from ..stores.address import Place
 from .config import CorpusConfig
 from .due import DUE, Due, standing
 from .ledger import read_ledger
-from .listing import gone, unmatched
+from .listing import gone, items_of, unmatched
 from .process import failure
 
 # Beside the embedding a short recording takes this long, most of it for writing.
@@ -118,7 +118,7 @@ def check_corpus(config: CorpusConfig, *, n_workers: int | None = None) -> Corpu
     3
     """
     ledger = read_ledger(config)
-    stands = standing(config, ledger)
+    stands = standing(config, items_of(config), ledger)
     due = [one for one in stands if one.why in DUE]
     lengths, unreadable = _lengths(config, due)
     known = _known(ledger.values()) or _timed(config, due, lengths)
@@ -141,10 +141,8 @@ def _lengths(config: CorpusConfig, due: Sequence[Due]) -> tuple[dict[str, int], 
     """Frames of every recording that can be opened, and the sentences of the others."""
     lengths, unreadable = {}, {}
     for one in due:
-        paths = [Path(one.item.path)]
         try:
-            check_inputs(paths, config.run)
-            lengths[one.item.name] = count_frames(paths, config.run)
+            lengths[one.item.name] = frames_in(check_inputs([one.item.path], config.run), config.run)
         except Exception as error:
             unreadable[one.item.name] = failure(error).sentence
     return lengths, unreadable
@@ -159,7 +157,7 @@ def _known(records: Any) -> list[_Known]:
 
 def _timed(config: CorpusConfig, due: Sequence[Due], lengths: Mapping[str, int]) -> list[_Known]:
     """Cost of the recording of middle length, from a few frames of it."""
-    paths = {one.item.name: Path(one.item.path) for one in due}
+    paths = {one.item.name: one.item.path for one in due}
     for name in sorted(lengths, key=lambda name: abs(lengths[name] - sorted(lengths.values())[len(lengths) // 2])):
         try:
             plan = plan_run([paths[name]], config.run)

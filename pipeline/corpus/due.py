@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from ..jobs.config import RunConfig
 from ..jobs.fingerprint import digest, files_of, stamp
 from .config import CorpusConfig
 from .ledger import Record, root_digest
-from .listing import Item, items_of, place_of
+from .listing import Item, place_of
 from .maps import wanted_fingerprint
 
 DUE = ("new", "changed", "settings", "version", "map", "lost", "again")
@@ -28,7 +28,12 @@ class Due(NamedTuple):
 
 
 def standing(
-    config: CorpusConfig, ledger: Mapping[str, Record], retry: Sequence[str] | None = None, *, refit: bool = False
+    config: CorpusConfig,
+    items: Iterable[Item],
+    ledger: Mapping[str, Record],
+    retry: Sequence[str] | None = None,
+    *,
+    refit: bool = False,
 ) -> list[Due]:
     """How every recording of a corpus stands now.
 
@@ -36,6 +41,8 @@ def standing(
     ----------
     config
         The corpus.
+    items
+        Its recordings, as :func:`.listing.items_of` lists them.
     ledger
         What is known.
     retry
@@ -45,10 +52,10 @@ def standing(
 
     Returns
     -------
-    Those that the patterns match, by name.
+    One for each of the recordings, in their order.
     """
     found, fingerprint = [], wanted_fingerprint(config, ledger.values(), refit=refit)
-    for item in items_of(config):
+    for item in items:
         record = ledger.get(item.name) or Record(item.name, item.path)
         why = _why(config, item, record, fingerprint)
         found.append(Due(item, record, "again" if why == "failed" and item.name in (retry or ()) else why))

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from typing import Any, NamedTuple
 
 from manifold_observer.tasks import atomic
 
+from ..graph.host import this_machine
 from ..jobs.lock import try_lock
 
 _LOCK, _HOLDER = "lock", "holder.json"
@@ -78,15 +78,6 @@ class Lease:
     def end(self) -> None:
         """Beat no more."""
         self._over.set()
-
-
-def this_machine() -> tuple[str, str]:
-    """Name of this machine and of its boot; the second tells machines of one name apart, too."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        boot = ""
-    return socket.gethostname(), boot
 
 
 @contextmanager

@@ -1,8 +1,4 @@
-"""One recording of a corpus: what a worker, or this process, does with it, and what comes of that.
-
-:func:`process` is what the schedule is given. Another function of a :class:`Job` that returns an :class:`Outcome`
-can take its place, such as one that continues one map over the recording.
-"""
+"""One recording of a corpus: what a worker, or this process, does with it, and what comes of that."""
 
 from __future__ import annotations
 
@@ -15,13 +11,14 @@ from typing import Any, NamedTuple
 import xarray as xr
 
 from ..engine.memory import LOCAL_BYTES, tile_bytes
+from ..graph.errors import FORESEEN
 from ..graph.shared import in_this_thread, warnings_heard
 from ..jobs.config import RunConfig
 from ..jobs.events import about
 from ..jobs.existing import made_already
 from ..jobs.fingerprint import digest, files_of, stamp
 from ..jobs.progress import Stages
-from ..jobs.run import count_frames, open_all, open_result, run
+from ..jobs.run import frames_in, open_all, open_result, run
 from ..stores.address import Place, place
 from ..stores.objects import bytes_of, exists
 from .departing import moments_of
@@ -91,8 +88,8 @@ def process(job: Job) -> Outcome:
 def failure(error: BaseException) -> Outcome:
     """The outcome of an attempt that an error ended."""
     text = " ".join(str(error).split()) or type(error).__name__
-    known = isinstance(error, ValueError | OSError | RuntimeError | TypeError | ImportError | EOFError)
-    sentence = " ".join([text if known else f"{type(error).__name__}: {text}", *getattr(error, "__notes__", [])])
+    said = text if isinstance(error, FORESEEN) else f"{type(error).__name__}: {text}"
+    sentence = " ".join([said, *getattr(error, "__notes__", [])])
     return Outcome("failed", sentence, is_passing(error), is_full(error))
 
 
@@ -154,14 +151,12 @@ def facts_of(tree: xr.DataTree) -> dict[str, Any]:
     """What a manifest says of a result."""
     embedding = tree["embedding"].to_dataset()
     return {
-        "n_frames": int(tree["frames"].sizes["frame"]),
-        "n_features": int(tree["frames"].sizes["feature"]),
+        **_of_frames(tree),
         "n_modes": int(embedding.sizes["mode"]),
         "eigenvalues": [float(value) for value in embedding["eigenvalue"].values],
         "residual": float(embedding["residual"].max()),
         "foretold": embedding.attrs.get("foretold"),
         "by_chance": embedding.attrs.get("foretold_by_chance"),
-        **moments_of(tree["frames"]["frames"]),
     }
 
 
@@ -171,8 +166,7 @@ def map_facts(tree: xr.DataTree, out: Place) -> dict[str, Any]:
     few = len(told.quantities) <= _MOST_QUANTITIES
     quantities = {name: value for name, value in told.quantities.items() if few or not name.startswith(FEATURE)}
     return {
-        "n_frames": int(tree["frames"].sizes["frame"]),
-        "n_features": int(tree["frames"].sizes["feature"]),
+        **_of_frames(tree),
         "n_modes": int(tree["state"].sizes["mode"]),
         "foretold": float(tree.attrs["foretold"]),
         "map_version": int(tree.attrs["map_version"]),
@@ -182,7 +176,16 @@ def map_facts(tree: xr.DataTree, out: Place) -> dict[str, Any]:
         "outside_refit_due": bool(tree.attrs["outside_refit_due"]),
         "time": told.time,
         "quantities": quantities,
-        **moments_of(tree["frames"]["frames"]),
+    }
+
+
+def _of_frames(tree: xr.DataTree) -> dict[str, Any]:
+    """How many frames and features a result has, and their moments."""
+    group = tree["frames"]
+    return {
+        "n_frames": int(group.sizes["frame"]),
+        "n_features": int(group.sizes["feature"]),
+        **moments_of(group["frames"]),
     }
 
 
@@ -191,4 +194,4 @@ def _is_large(job: Job) -> bool:
     (recording,) = open_all([job.path], job.run)
     if recording.nbytes > _LARGE_BYTES or job.shared:
         return recording.nbytes > _LARGE_BYTES
-    return tile_bytes(count_frames([job.path], job.run), 4) > LOCAL_BYTES
+    return tile_bytes(frames_in([recording], job.run), 4) > LOCAL_BYTES

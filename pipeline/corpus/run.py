@@ -12,7 +12,7 @@ from .config import CorpusConfig
 from .due import DUE, Due, standing
 from .lease import Lease, holding_corpus
 from .ledger import Record, read_ledger
-from .listing import items_of
+from .listing import Item, items_of
 from .maps import current_map, fit_for, is_stale, note_drift
 from .status import CorpusStatus, corpus_status
 from .table import write_table
@@ -64,12 +64,12 @@ def run_corpus(
     ({'done': 1}, {'done': 1})
     """
     with holding_corpus(config.state, config.takeover) as lease:
-        records = read_ledger(config)
+        items, records = items_of(config), read_ledger(config)
         judged = records.values() if retry is None else ()  # who retries some recordings asks for no other map
-        fits = is_stale(config, judged, refit=refit) and bool(items_of(config))
-        due = [one for one in standing(config, records, retry, refit=fits) if _is_wanted(one, retry)]
+        fits = is_stale(config, judged, refit=refit) and bool(items)
+        due = [one for one in standing(config, items, records, retry, refit=fits) if _is_wanted(one, retry)]
         if due or fits:
-            _compute(config, lease, records, due, connect or (lambda _: nullcontext()), fits)
+            _compute(config, lease, records, due, connect or (lambda _: nullcontext()), items if fits else None)
         write_table(config, records)
         note_drift(config, records)
     return corpus_status(config)
@@ -86,21 +86,21 @@ def _compute(
     records: dict[str, Record],
     due: Sequence[Due],
     connect: Callable[[int], AbstractContextManager[Any]],
-    fits: bool,
+    fitted_on: Sequence[Item] | None,
 ) -> None:
-    """Compute what is due, on a cluster that is started for it."""
+    """Compute what is due, on a cluster that is started for it, after a map of some recordings where one is wanted."""
     from .under_way import UnderWay, compute_due  # noqa: PLC0415 - Dask starts slowly, and often nothing is due
 
     run, before = UnderWay(config, lease, records, len(due)), time.perf_counter()
     emit(Event("begun", total=len(due)))
     with connect(len(due)):
-        compute_due(run, due, _map_for(config, fits))
+        compute_due(run, due, _map_for(config, fitted_on))
     emit(Event("ended", done=run.done, total=run.total, seconds=time.perf_counter() - before))
 
 
-def _map_for(config: CorpusConfig, fits: bool) -> str:
+def _map_for(config: CorpusConfig, fitted_on: Sequence[Item] | None) -> str:
     """Place of the map that recordings are read by, fitted where that is due; empty where there is none."""
-    if config.shared is None:
-        return ""
-    current = current_map(config)
-    return str(fit_for(config, items_of(config)) if fits or current is None else current.path)
+    if fitted_on is not None:
+        return str(fit_for(config, fitted_on))
+    current = current_map(config) if config.shared is not None else None
+    return "" if current is None else str(current.path)

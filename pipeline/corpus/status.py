@@ -11,7 +11,7 @@ from .departures import read_departures
 from .due import DUE, standing
 from .lease import lives, read_holder
 from .ledger import read_ledger
-from .listing import gone, place_of, unmatched
+from .listing import gone, items_of, place_of, unmatched
 from .maps import map_status
 from .progress import read_progress
 
@@ -76,7 +76,7 @@ def corpus_status(config: CorpusConfig) -> CorpusStatus:
     {'new': 1}
     """
     ledger = read_ledger(config)
-    stands = standing(config, ledger)
+    stands = standing(config, items_of(config), ledger)
     lost = gone([due.item for due in stands], ledger)
     rows = [{"stands": due.why, "result": str(place_of(config, due.item.name)), **asdict(due.record)} for due in stands]
     rows += [{"stands": "gone", "result": str(place_of(config, name)), **asdict(ledger[name])} for name in lost]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
 
 from ..clusters.lost import LostClusterError
+from ..graph.errors import causes
 from ..jobs.store import NoSpaceError
 from ..jobs.workfolder import BusyError
 from ..stores.refusals import UnavailableError
@@ -33,7 +33,7 @@ def is_passing(error: BaseException) -> bool:
     return any(
         isinstance(one, LostClusterError | BusyError | NoSpaceError | MemoryError | UnavailableError)
         or (isinstance(one, OSError) and one.errno in _PASSING)
-        for one in _chain(error)
+        for one in causes(error)
     )
 
 
@@ -45,13 +45,4 @@ def is_full(error: BaseException) -> bool:
     >>> is_full(OSError(errno.ENOSPC, "No space left on device"))
     True
     """
-    return any(isinstance(one, OSError) and one.errno in _FULL for one in _chain(error))
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and those that it came from, also where its sentence hides them."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        error = error.__cause__ or error.__context__
+    return any(isinstance(one, OSError) and one.errno in _FULL for one in causes(error))

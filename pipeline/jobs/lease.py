@@ -11,18 +11,17 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import dask
 import psutil
 
+from ..graph.host import process_lives, this_machine
 from ..graph.warn import warn
 from ..stores.address import Address
 from ..stores.objects import TakenError, read_tagged, remove, write_new, write_over
@@ -32,7 +31,7 @@ from .workfolder import BusyError
 _BEAT = 10.0
 # Beats that must have been missed before a run counts as dead.
 _MISSED = 4
-_PLACES = ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid")
+_NAMESPACE = "/proc/self/ns/pid"
 
 
 class Lease:
@@ -202,11 +201,9 @@ def _content() -> dict[str, Any]:
 
 def _machine() -> str:
     """What tells this machine, since it was started, and this container from all others."""
-    found = [socket.gethostname()]
+    found = [part for part in this_machine() if part]
     with suppress(OSError):
-        found.append(Path(_PLACES[0]).read_text(encoding="utf-8").strip())
-    with suppress(OSError):
-        found.append(os.readlink(_PLACES[1]))
+        found.append(os.readlink(_NAMESPACE))
     return "/".join(found)
 
 
@@ -226,10 +223,8 @@ def _dead_here(content: bytes) -> bool:
     if not _is_here(found):
         return False
     try:
-        return abs(psutil.Process(int(found["pid"])).create_time() - float(found["started"])) > 1
-    except psutil.NoSuchProcess:
-        return True
-    except (psutil.Error, ValueError, KeyError, TypeError):
+        return not process_lives(int(found["pid"]), float(found["started"]))
+    except (ValueError, KeyError, TypeError):
         return False
 
 

@@ -162,7 +162,11 @@ def count_frames(recordings: Sequence[Given], config: RunConfig) -> int:
     >>> count_frames([path], mo.RunConfig(mo.FeatureConfig("histogram", frame=60)))
     5
     """
-    opened = [open_recording(path, **config.opening.options()) for path in recordings]
+    return frames_in([open_recording(path, **config.opening.options()) for path in recordings], config)
+
+
+def frames_in(opened: Sequence[xr.DataArray], config: RunConfig) -> int:
+    """Frames that a run would make of recordings that are open; nothing is read."""
     if config.features.name == "identity":
         return sum(recording.sizes["time"] for recording in opened)
     frame, hop = config.features.frame, config.features.hop
@@ -187,8 +191,8 @@ def check(recordings: Sequence[Given], out: Given, config: RunConfig, *, overwri
     check_inputs(paths, config)
 
 
-def check_inputs(recordings: Sequence[Given], config: RunConfig) -> None:
-    """Refuse recordings that cannot be opened, and labels that cannot be read.
+def check_inputs(recordings: Sequence[Given], config: RunConfig) -> list[xr.DataArray]:
+    """Refuse recordings that cannot be opened, and labels that cannot be read; give the recordings as they were opened.
 
     Raises
     ------
@@ -196,10 +200,11 @@ def check_inputs(recordings: Sequence[Given], config: RunConfig) -> None:
         Names the file.
     """
     paths = [place(path) for path in recordings]
-    open_all(paths, config)
+    opened = open_all(paths, config)
     if names_file(config.opening.labels):
         for path in paths:
             labels_of(config.opening.labels, str(path), config.opening.label_column)
+    return opened
 
 
 def analyse(

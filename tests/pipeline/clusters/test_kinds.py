@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 
 import dask
@@ -15,7 +14,7 @@ import numpy as np
 import psutil
 import pytest
 from distributed import LocalCluster, default_client
-from foreign import double, foreign
+from foreign import double, foreign, wait_until
 
 from manifold_observer.pipeline.clusters import address, cluster, named
 from manifold_observer.pipeline.clusters.cluster import connect
@@ -28,14 +27,6 @@ from strategies import QUICK
 WAIT = 120
 LOCAL = "distributed:LocalCluster"
 OPTIONS = ("--features", "identity", "--n-modes", "2", "--home", "recomputed")
-
-
-def wait_until(condition):
-    until = time.monotonic() + WAIT
-    while not (found := condition()):
-        assert time.monotonic() < until
-        time.sleep(0.05)
-    return found
 
 
 def listening():
@@ -133,7 +124,7 @@ def test_run__a_cluster_that_grows_shrinks_and_loses_workers_gives_the_same_bits
 
     def disturb():
         made[0].adapt(minimum=1, maximum=1, interval="50ms")
-        wait_until(lambda: workers() == 1)
+        wait_until(lambda: workers() == 1, WAIT)
         os.kill(next(worker_processes()).pid, signal.SIGKILL)
 
     disturbing, save = threading.Thread(target=disturb), checkpoint.Checkpoint.save
@@ -144,7 +135,7 @@ def test_run__a_cluster_that_grows_shrinks_and_loses_workers_gives_the_same_bits
         seen.append(workers())
         if len(seen) == 1:
             made[0].adapt(minimum=2, maximum=2, interval="50ms")
-            wait_until(lambda: workers() == 2)
+            wait_until(lambda: workers() == 2, WAIT)
             disturbing.start()
         elif len(seen) == 2:
             disturbing.join()
@@ -164,7 +155,7 @@ def test_run__a_scheduler_that_dies_costs_no_bit(computed, console, monkeypatch)
     monkeypatch.chdir(folder)
 
     def kill_after_a_pass(process):
-        wait_until(lambda: any(folder.rglob("*pass-001*")))
+        wait_until(lambda: any(folder.rglob("*pass-001*")), WAIT)
         process.kill()
 
     with foreign(1) as dying:
@@ -226,7 +217,7 @@ def test_connect__waits_for_a_worker_that_is_late(monkeypatch):
     told = []
 
     def start():
-        wait_until(lambda: told)
+        wait_until(lambda: told, WAIT)
         late.append(stack.enter_context(foreign(empty.address)))
 
     late = []
@@ -248,12 +239,12 @@ def test_sighted__a_worker_that_comes_late_and_sees_other_files_gives_no_number(
     def work(first):
         client = default_client()
         with sighted([tmp_path / "day.wav"], tmp_path), foreign(first.address):
-            wait_until(lambda: len(client.nthreads()) == 2)
+            wait_until(lambda: len(client.nthreads()) == 2, WAIT)
             client.gather(client.map(double, range(8)))  # it sees what it should
         # As a run of which everybody who is there sees the files.
         client.log_event(f"{client.guest}-files", {"job": "1", "files": {own: (0, 0, "other")}})
         with foreign(first.address) as late:
-            wait_until(lambda: late.address and len(client.nthreads()) > 1)
+            wait_until(lambda: late.address and len(client.nthreads()) > 1, WAIT)
             client.gather(client.map(double, range(20, 40)))
 
     sentence = rf"tcp:.* does not see {own} \(there is another"

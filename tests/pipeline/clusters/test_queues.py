@@ -4,11 +4,11 @@ import getpass
 import os
 import signal
 import sys
-import time
 
 import dask
 import psutil
 import pytest
+from foreign import wait_until
 
 from manifold_observer.pipeline.clusters import queues, shared
 from manifold_observer.pipeline.clusters.cluster import connect
@@ -16,7 +16,6 @@ from manifold_observer.pipeline.clusters.config import ClusterConfig
 from manifold_observer.pipeline.graph.compute import compute, task
 
 pytest.importorskip("dask_jobqueue")
-WAIT = 60
 QSUB = """#!/bin/bash
 if [ -e {place}/refused ]; then echo "qsub: Unknown queue" >&2; exit 1; fi
 number=$(ls {place} | grep -c "[.]pid$")
@@ -65,14 +64,6 @@ def pids(place):
 def pbs(folder, **more):
     own = {"workers": 1, "memory": "1GiB", "interface": "lo", "shared": str(folder), "walltime": "1:00:00"}
     return ClusterConfig.of_table({"kind": "pbs"} | own | more)
-
-
-def wait_until(condition):
-    until = time.monotonic() + WAIT
-    while not (found := condition()):
-        assert time.monotonic() < until
-        time.sleep(0.05)
-    return found
 
 
 def test_pbs__jobs_compute_are_submitted_again_and_end(queue, tmp_path):

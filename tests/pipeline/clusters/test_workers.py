@@ -10,7 +10,7 @@ import dask
 import numpy as np
 import pytest
 from distributed import KilledWorker
-from foreign import altered_package, blas_threads, double, foreign, other_version, say, sleepy
+from foreign import altered_package, blas_threads, double, foreign, other_version, say, sleepy, wait_until
 
 from manifold_observer.pipeline.clusters import address, census, cluster, lost, sight, workers
 from manifold_observer.pipeline.clusters.cluster import connect
@@ -58,13 +58,6 @@ def of_blas(client):
 def connected(address, work):
     with connect(address) as client:
         work(client)
-
-
-def wait_until(condition):
-    until = time.monotonic() + WAIT
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 # ------------------------------------------------------------------------------------------ nothing is left behind
