@@ -1,10 +1,12 @@
 """Clusters of others: who is there is looked at, what happens to them is told, and nothing is left on them."""
 
+import contextlib
 import os
 import socket
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 
 import dask
 import numpy as np
@@ -292,33 +294,38 @@ class _Page(BaseHTTPRequestHandler):
         pass
 
 
+class _Huge(BaseRequestHandler):
+    """Says that 2^60 bytes are to come, and waits until the other end has had enough."""
+
+    def handle(self):
+        with contextlib.suppress(OSError):
+            self.request.sendall((2**60).to_bytes(8, "little") * 4)
+            while self.request.recv(2**12):
+                pass
+
+
+@contextlib.contextmanager
+def _serving(server):
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"tcp://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
 @pytest.fixture(params=["tcp://no-such-host.invalid:1", "tcp://127.0.0.1:1", "silent", "http", "huge"])
 def nobody(request):
     """Addresses at which there is no scheduler."""
-    if request.param in ("silent", "huge"):
+    if request.param == "silent":
         with socket.create_server(("127.0.0.1", 0)) as server:
-            if request.param == "huge":
-                threading.Thread(target=_answer_hugely, args=(server,), daemon=True).start()
             yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
-    elif request.param == "http":
-        server = HTTPServer(("127.0.0.1", 0), _Page)
-        serving = threading.Thread(target=server.serve_forever, daemon=True)
-        serving.start()
-        yield f"tcp://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        server.server_close()
+    elif request.param in ("http", "huge"):
+        kind = HTTPServer if request.param == "http" else ThreadingTCPServer
+        with _serving(kind(("127.0.0.1", 0), _Page if request.param == "http" else _Huge)) as where:
+            yield where
     else:
         yield request.param
-
-
-def _answer_hugely(server):
-    """Say that 2^60 bytes are to come."""
-    try:
-        while True:
-            connection, _ = server.accept()
-            connection.sendall((2**60).to_bytes(8, "little") * 4)
-    except OSError:
-        return
 
 
 def test_connect__where_no_scheduler_is_says_so(nobody, monkeypatch, capfd):
