@@ -97,7 +97,9 @@ def _config(home: str) -> mo.RunConfig:
     options = {"n_modes": 2, "method": "exact", "home": home, "tile": 60, "form": "factor", "epsilon": "local"}
     # Three passes, three tiles.
     embedding = mo.EmbedConfig(**options, residual_tolerance=1e-2)
-    return mo.RunConfig(mo.FeatureConfig("identity"), embedding=embedding)
+    # Other dynamics would be compared at length, and touch no file more.
+    observer = mo.ObserverConfig(dynamics="poles")
+    return mo.RunConfig(mo.FeatureConfig("identity"), embedding=embedding, observer=observer)
 
 
 def _recordings(parent: Path) -> None:

@@ -14,7 +14,7 @@ import xarray as xr
 import zarr
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline.jobs import store
+from manifold_observer.pipeline.jobs import store, workfolder
 from manifold_observer.pipeline.jobs.run import open_result
 from manifold_observer.pipeline.jobs.store import open_group, start, write_group, writing
 from manifold_observer.pipeline.jobs.workfolder import is_work_folder
@@ -256,3 +256,12 @@ def test_writing__the_lock_of_a_killed_process_is_gone(tmp_path):
     os.waitpid(child, 0)
     write(tmp_path / "out.zarr")
     assert everything(tmp_path) == ["out.zarr"]
+
+
+def test_sweep__does_not_wait_for_what_this_process_holds_itself(tmp_path, monkeypatch):
+    """Each part of a stream is written beside the folder that holds the stream."""
+    monkeypatch.setattr(workfolder.time, "sleep", lambda seconds: pytest.fail("waits for itself"))
+    with workfolder.holding(tmp_path, "out.zarr", "busy") as work:
+        workfolder.sweep(tmp_path)
+        assert work.folder.exists()
+    assert list(tmp_path.iterdir()) == []
