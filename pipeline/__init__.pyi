@@ -29,6 +29,7 @@ from .frames.recording import open_recording as open_recording
 from .jobs.config import FeatureConfig as FeatureConfig
 from .jobs.config import OpenConfig as OpenConfig
 from .jobs.config import RunConfig as RunConfig
+from .jobs.load import load as load
 from .jobs.run import open_result as open_result
 from .jobs.run import read_embedding as read_embedding
 from .jobs.run import run as run
