@@ -18,6 +18,7 @@ from .embedding.tune import tune as tune
 from .engine.config import EmbedConfig as EmbedConfig
 from .engine.config import Engine as Engine
 from .engine.config import Geometry as Geometry
+from .estimator.manifold import ManifoldObserver as ManifoldObserver
 from .frames.features import histogram as histogram
 from .frames.features import identity as identity
 from .frames.features import log_rms as log_rms

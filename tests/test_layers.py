@@ -35,6 +35,7 @@ ARROWS = {
         "embedding": {"graph", "frames", "engine"},
         "observers": {"graph", "frames", "embedding"},
         "comparison": {"graph", "frames", "observers"},
+        "estimator": {"frames", "embedding", "observers"},
         "jobs": {"graph", "stores", "files", "frames", "clusters", "engine", "embedding", "observers", "comparison"},
         "corpus": {
             "graph",
