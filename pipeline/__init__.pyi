@@ -45,6 +45,7 @@ from .observers.rates import generator_rates as generator_rates
 from .observers.reconstruction import innovations as innovations
 from .observers.reconstruction import reconstruct as reconstruct
 from .observers.smooth import smooth as smooth
+from .session.example import example as example
 from .stores.listing import list_places as list_places
 
 __version__: str

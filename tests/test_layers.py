@@ -50,6 +50,7 @@ ARROWS = {
             "jobs",
         },
         "paper": {"graph", "stores", "frames", "clusters", "engine", "embedding", "observers", "comparison", "jobs"},
+        "session": {"graph", "jobs"},
         "watch": {"graph", "jobs"},
         "cli": {
             "graph",
@@ -69,7 +70,7 @@ ARROWS = {
     },
 }
 # Rooms of pipeline/ that may import simulators or readers.
-SIMULATING = {"paper", "cli"}
+SIMULATING = {"paper", "cli", "session"}
 FILES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 each_file = pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(ROOT)) for path in FILES])
 
