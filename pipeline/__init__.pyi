@@ -46,6 +46,7 @@ from .observers.reconstruction import innovations as innovations
 from .observers.reconstruction import reconstruct as reconstruct
 from .observers.smooth import smooth as smooth
 from .session.example import example as example
+from .session.progress import progress as progress
 from .stores.listing import list_places as list_places
 
 __version__: str
