@@ -36,6 +36,7 @@ ARROWS = {
         "embedding": {"graph", "frames", "engine"},
         "observers": {"graph", "frames", "embedding"},
         "comparison": {"graph", "frames", "observers"},
+        "estimator": {"frames", "embedding", "observers"},
         "jobs": {"graph", "stores", "files", "frames", "clusters", "engine", "embedding", "observers", "comparison"},
         "corpus": {
             "graph",
@@ -72,6 +73,7 @@ ARROWS = {
             "jobs",
             "plot",
         },
+        "session": {"graph", "jobs"},
         "watch": {"graph", "jobs"},
         "cli": {
             "graph",
@@ -93,7 +95,7 @@ ARROWS = {
     },
 }
 # Rooms of pipeline/ that may import simulators or readers.
-SIMULATING = {"paper", "cli"}
+SIMULATING = {"paper", "cli", "session"}
 FILES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 each_file = pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(ROOT)) for path in FILES])
 

@@ -13,9 +13,9 @@ import xarray as xr
 from manifold_observer.tasks import atomic
 
 from ..frames.label_files import label_frames, labels_of
-from ..jobs.run import Given, open_result
+from ..jobs.load import load
 from ..plot.series import times_of
-from ..stores.address import place
+from ..stores.address import Given, place
 from . import rivals, states, words
 from .data import time_axis
 from .glance import glance
@@ -39,7 +39,7 @@ def report(
     Parameters
     ----------
     result
-        Folder that :func:`run` wrote, or the tree that it or :func:`open_result` gave.
+        Folder that :func:`run` wrote, or the tree that it or :func:`load` gave.
     path
         HTML file to write. An earlier report is replaced, nothing else is.
     labels
@@ -91,7 +91,7 @@ write_report = report
 
 def _shown(result: Given | xr.DataTree, recordings: Sequence[Given] | None, record: Mapping[str, Any] | None) -> Shown:
     """A result with what there is to know about it."""
-    tree = result if isinstance(result, xr.DataTree) else open_result(result)
+    tree = result if isinstance(result, xr.DataTree) else load(result)
     name = str(tree.attrs.get("out", "result.zarr")) if isinstance(result, xr.DataTree) else str(result)
     sources = tree.attrs.get("source_paths", tree.attrs.get("sources", []))
     where = recordings if recordings is not None else [str(one) for one in np.atleast_1d(sources)]
