@@ -39,6 +39,7 @@ def main(site: Path) -> None:
 def _lay_out(pages: Path) -> None:
     """Copy pages and what they link to, and generate the references; only what has changed is written."""
     made = dict(_sources())
+    made["docs/index.md"] = _without_empty_lists(made["docs/index.md"])
     made |= api_pages(made["docs/api.md"])
     made["docs/commands.md"] += command_reference()
     _mirror({name: text.encode() for name, text in made.items()} | _linked(made) | _notebooks(), pages)
@@ -58,6 +59,13 @@ def _without_folders(path: Path) -> str:
         return found[1] if (path.parent / found[2]).is_dir() else found[0]
 
     return _LINK.sub(plain, path.read_text(encoding="utf-8"))
+
+
+def _without_empty_lists(index: str) -> str:
+    """The index without patterns of pages that there are none of, which Sphinx would warn of."""
+    lines = index.splitlines()
+    kept = [line for line in lines if not line.endswith("*") or any((ROOT / "docs").glob(f"{line}.[mi][dp]*"))]
+    return "\n".join(kept) + "\n"
 
 
 def _linked(made: dict[str, str]) -> dict[str, bytes]:

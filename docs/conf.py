@@ -29,7 +29,6 @@ pygments_style, pygments_dark_style = "friendly", "monokai"
 myst_enable_extensions = ["dollarmath", "deflist", "attrs_inline"]
 myst_heading_anchors = 4
 myst_links_external_new_tab = False
-suppress_warnings = ["myst.header", "autosectionlabel.*"]
 
 # Notebooks are committed with their outputs.
 nb_execution_mode = "off"
