@@ -48,6 +48,7 @@ ARROWS = {
             "comparison",
             "jobs",
         },
+        "look": {"files", "frames", "stores"},
         "paper": {"graph", "stores", "frames", "clusters", "engine", "embedding", "observers", "comparison", "jobs"},
         "watch": {"graph", "jobs"},
         "cli": {
@@ -62,6 +63,7 @@ ARROWS = {
             "comparison",
             "jobs",
             "corpus",
+            "look",
             "paper",
             "watch",
         },
