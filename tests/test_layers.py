@@ -50,6 +50,7 @@ ARROWS = {
             "comparison",
             "jobs",
         },
+        "look": {"files", "frames", "stores"},
         "paper": {
             "graph",
             "stores",
@@ -87,6 +88,7 @@ ARROWS = {
             "comparison",
             "jobs",
             "corpus",
+            "look",
             "paper",
             "plot",
             "reports",
