@@ -1,3 +1,4 @@
+from . import plot as plot
 from .comparison.baselines import baselines as baselines
 from .comparison.scores import class_scores as class_scores
 from .comparison.scores import scores as scores
