@@ -78,3 +78,38 @@ def workers_here():
             yield cluster, client
 
     return start
+
+
+@pytest.fixture(scope="module")
+def in_this_thread():
+    """The synchronous scheduler, the fastest for small graphs."""
+    import dask  # noqa: PLC0415
+
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+@pytest.fixture
+def console(monkeypatch, capsys):
+    """Run the command as the console script does; its exit code, standard output and standard error."""
+
+    from manifold_observer.pipeline.cli import commands as command  # noqa: PLC0415
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["manifold-observer", *map(str, words)])
+        try:
+            command.main()
+            code = 0
+        except SystemExit as left:
+            code = left.code
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def in_this_process(monkeypatch):
+    """Commands compute in this thread instead of starting a cluster."""
+    monkeypatch.setattr(
+        "manifold_observer.pipeline.clusters.cluster.connect", lambda *_args, **_options: contextlib.nullcontext()
+    )
