@@ -99,7 +99,10 @@ def test_dockerfile__takes_what_the_build_needs_and_nothing_that_is_private():
     minor = re.search(r"python:3\.(\d+)-slim", text)[1]
     assert int(minor) >= int(PROJECT["requires-python"].rpartition(".")[2])
     kept = {line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] == "!"}
-    assert kept == {"pyproject.toml", PROJECT["readme"], *PROJECT["license-files"], "pipeline", "tasks", "datasets"}
+    assert kept == {"pyproject.toml", PROJECT["readme"], *PROJECT["license-files"], "pipeline", "tasks", "datasets"} | {
+        "setup.py",
+        "docs/CITATION.cff",
+    }
 
 
 def test_compose__follows_its_schema():
@@ -134,7 +137,8 @@ def test_images__are_of_this_version():
     named = [
         line for path in FILES for line in path.read_text().splitlines() if re.search(r"\bimage:|docker build", line)
     ]
-    image = f"{PROJECT['name']}:{PROJECT['version']}"
+    (version,) = re.findall(r"^version: (\S+)$", (ROOT / "docs" / "CITATION.cff").read_text(), re.MULTILINE)
+    image = f"{PROJECT['name']}:{version}"
     assert len(named) >= 5
     for line in [*named, *(DEPLOY / "docker" / "Dockerfile").read_text().splitlines()[1:2]]:
         assert image in line, line
