@@ -13,7 +13,7 @@ PACKAGE = "manifold_observer"
 FOLDERS = ("pipeline", "tasks", "datasets")
 INSTALLED = {".py", ".pyi", ".typed"}
 # What nobody can do without who has the sdist alone.
-NEEDED = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "CHANGELOG.md", "docs/CITATION.cff", "docs/index.md")
+NEEDED = ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "docs/CITATION.cff", "docs/index.md")
 NEEDED += ("docs/conf.py", "tests/conftest.py", "tests/docs/test_pages.py", ".ci/run", "deploy/docker/Dockerfile")
 
 

@@ -99,10 +99,7 @@ def test_dockerfile__takes_what_the_build_needs_and_nothing_that_is_private():
     minor = re.search(r"python:3\.(\d+)-slim", text)[1]
     assert int(minor) >= int(PROJECT["requires-python"].rpartition(".")[2])
     kept = {line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] == "!"}
-    assert kept == {"pyproject.toml", PROJECT["readme"], *PROJECT["license-files"], "pipeline", "tasks", "datasets"} | {
-        "setup.py",
-        "docs/CITATION.cff",
-    }
+    assert kept == {"pyproject.toml", PROJECT["readme"], *PROJECT["license-files"], "pipeline", "tasks", "datasets"}
 
 
 def test_compose__follows_its_schema():

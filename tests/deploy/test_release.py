@@ -46,7 +46,7 @@ def test_contents__a_wheel_without_its_licence_is_named():
 def test_contents__an_sdist_can_be_built_and_tested_from():
     whole = [f"m-1/{path.relative_to(ROOT).as_posix()}" for path in _kept()]
     assert contents["of_sdist"](whole) == []
-    assert contents["of_sdist"]([one for one in whole if one != "m-1/setup.py"]) == ["sdist: setup.py is missing"]
+    assert contents["of_sdist"]([one for one in whole if one != "m-1/LICENSE"]) == ["sdist: LICENSE is missing"]
     assert contents["of_sdist"]([*whole, "m-1/build/x"]) == ["sdist: build/x does not belong there"]
 
 
@@ -59,14 +59,12 @@ def _kept():
 
 
 def _version_of(folder, *words):
-    shutil.copy(ROOT / "setup.py", folder)
-    (folder / "docs").mkdir()
-    shutil.copy(ROOT / "docs" / "CITATION.cff", folder / "docs")
+    shutil.copy(ROOT / "pyproject.toml", folder)
     git = ["git", "-c", "user.name=x", "-c", "user.email=x@y.z", "-c", "commit.gpgsign=false"]
     for word in words:
         subprocess.run([*git, *word.split()], cwd=folder, check=True, capture_output=True)
     done = subprocess.run(
-        [sys.executable, "setup.py", "--version"], cwd=folder, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "setuptools_scm"], cwd=folder, capture_output=True, text=True, check=False
     )
     return done.stdout.split()[-1] if done.returncode == 0 else done.stderr
 
@@ -77,8 +75,8 @@ START = ("init -q", "add -A", "commit -qm first")
 @pytest.mark.parametrize(
     ("words", "version"),
     [
-        ((), CITATION["version"]),  # a tarball
-        (START, CITATION["version"]),  # no tag: before the first release, or a shallow clone
+        ((), CITATION["version"] + ".dev0"),  # a tarball of the sources; an sdist has its version written down
+        (START, "0.1.0.dev1"),  # no tag: before the first release, or a shallow clone
         ((*START, "tag v3.2.1"), "3.2.1"),
         ((*START, "tag v3.2.1", "commit -qm second --allow-empty"), "3.2.2.dev1"),
     ],
