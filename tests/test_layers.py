@@ -50,7 +50,7 @@ ARROWS = {
             "jobs",
         },
         "paper": {"graph", "stores", "frames", "clusters", "engine", "embedding", "observers", "comparison", "jobs"},
-        "session": {"graph", "jobs"},
+        "session": {"graph", "frames", "jobs"},
         "watch": {"graph", "jobs"},
         "cli": {
             "graph",
