@@ -74,7 +74,7 @@ ARROWS = {
             "jobs",
             "plot",
         },
-        "session": {"graph", "jobs"},
+        "session": {"graph", "frames", "jobs"},
         "watch": {"graph", "jobs"},
         "cli": {
             "graph",

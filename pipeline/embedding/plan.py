@@ -40,7 +40,7 @@ _TASK_SECONDS, _TRIP_SECONDS = 0.006, 0.03
 _UNEVEN = 1.1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """What an embedding will cost, as :func:`plan` finds it; bytes are upper bounds, seconds an estimate.
 
@@ -93,6 +93,8 @@ class Plan:
     def __str__(self) -> str:
         """The plan for people."""
         return "\n".join([self._title(), *(f"{name:<8} {value}" for name, value in self._rows())])
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return card(f"Plan: {self._title()}", self._rows())

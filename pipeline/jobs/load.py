@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -97,7 +98,7 @@ def result_tree(out: Place, who: str = "load") -> xr.DataTree:
     FileNotFoundError, ValueError
         There is no whole result at ``out``.
     """
-    attrs = check_whole(who, out)
+    attrs = _portable(check_whole(who, out))
     groups = {name: open_group(out, name) for name in groups_of(out)}
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs=attrs), **groups})
 
@@ -115,7 +116,7 @@ def stream_groups(who: str, out: Place) -> dict[str, xr.Dataset]:
     parts = parts_of(out)
     if not parts:
         raise FileNotFoundError(f"{who}: {out} holds no parts. Give the OUT of manifold-observer continue.")
-    attrs = [checked_part(who, part) for part in parts][-1]
+    attrs = _portable([checked_part(who, part) for part in parts][-1])
     frames, states = ([open_group(part, group) for part in parts] for group in ("frames", "state"))
     last = states[-1]
     whole = {str(name): values for name, values in last.data_vars.items() if "frame" not in values.dims}
@@ -125,6 +126,22 @@ def stream_groups(who: str, out: Place) -> dict[str, xr.Dataset]:
         "frames": xr.Dataset({"frames": _along(frames, "frames")}, attrs=frames[-1].attrs),
         "state": xr.Dataset({**along, **whole}, attrs=last.attrs),
     }
+
+
+def _portable(attrs: dict[str, Any]) -> dict[str, Any]:
+    """Attributes as every format can hold them: NetCDF has neither truth values nor nested ones."""
+    nested = {name: json.dumps(value) for name, value in attrs.items() if isinstance(value, dict) or _is_nested(value)}
+    truths = {name: int(value) for name, value in attrs.items() if isinstance(value, bool)}
+    return {name: "none" if value is None else value for name, value in {**attrs, **nested, **truths}.items()}
+
+
+def _is_nested(value: Any) -> bool:
+    """Whether a list holds more than numbers, or more than words, or nothing."""
+    if not isinstance(value, list):
+        return False
+    words = [isinstance(one, str) for one in value]
+    numbers = [isinstance(one, int | float) and not isinstance(one, bool) for one in value]
+    return not value or not (all(words) or all(numbers))
 
 
 def _along(parts: Sequence[xr.Dataset], name: str) -> xr.DataArray:

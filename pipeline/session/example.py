@@ -8,8 +8,10 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+import dask.array as da
 import xarray as xr
 
+from ..frames.regular import regular
 from ..graph.slabs import SLAB_BYTES
 
 EXAMPLES: dict[str, tuple[str, str]] = {
@@ -60,9 +62,14 @@ def example(name: str, **options: Any) -> xr.DataArray:
     if unknown := [option for option in options if option not in known or option == "path"]:
         has = ", ".join(option for option in known if option != "path")
         raise TypeError(f"example: {name!r} has no option {unknown[0]}; it has {has}.")
-    recording = _sphere(simulate, **options) if name == "sphere" else simulate(**options)
+    recording = regular(_sphere(simulate, **options) if name == "sphere" else simulate(**options))
     row_bytes = recording.sizes["channel"] * recording.dtype.itemsize
-    return recording.chunk(time=max(1, SLAB_BYTES // row_bytes)).assign_attrs(source=f"example {name}")
+    # Zarr has no lasting form for words of fixed length.
+    words = {name: one.astype(object) for name, one in recording.coords.items() if one.dtype.kind == "U"}
+    recording = recording.assign_coords(words)
+    # The labels stay in memory, where groupby and where can use them.
+    samples = da.from_array(recording.values, chunks=(max(1, SLAB_BYTES // row_bytes), -1))
+    return recording.copy(data=samples).assign_attrs(source=f"example {name}")
 
 
 def _sphere(simulate: Callable[..., xr.Dataset], **options: Any) -> xr.DataArray:

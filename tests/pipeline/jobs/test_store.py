@@ -55,7 +55,7 @@ def test_writing__the_result_appears_at_the_end(tmp_path):
             load(folder)
     assert everything(tmp_path) == ["out.zarr"]
     tree = load(out)
-    assert tree.attrs["complete"] is True
+    assert tree.attrs["complete"] == 1
     assert tree.attrs["note"] == "mine"
     assert "manifold_observer" in tree.attrs
     np.testing.assert_array_equal(tree["state/state"], VALUES)

@@ -22,6 +22,8 @@ def test_example__is_lazy_and_its_frames_carry_the_truth(name):
     recording = mo.example(name, **options)
     assert recording.dims == ("time", "channel")
     assert recording.chunks
+    ticks = recording.time.values
+    assert recording.sel(time=slice(ticks[3], ticks[9])).sizes["time"] == 7
     frames = features(recording)
     assert frames.chunks
     for truth in truths:
