@@ -12,6 +12,7 @@ import click
 from .continuation import continue_command, renamed
 from .corpus import corpus_group
 from .demo import demo_group
+from .look import look_command
 from .outcome import outcome
 from .plan import plan_command
 from .report import report_command
@@ -35,6 +36,7 @@ def cli(context: click.Context, debug: bool) -> None:
 
 
 for _command in (
+    look_command,
     run_command,
     continue_command,
     plan_command,

@@ -21,7 +21,7 @@ def report_figure(result: xr.DataTree, *, color: Any = None) -> list[Any]:
     Parameters
     ----------
     result
-        What :func:`run` or :func:`open_result` gave.
+        What :func:`run` or :func:`load` gave.
     color
         What the maps are coloured by, as for :func:`map2d`; the first labels that the frames carry by default, else
         time.

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.cli.commands import cli
+from manifold_observer.pipeline.jobs.records import keep_record, recalled
 from manifold_observer.pipeline.reports import states
 from manifold_observer.pipeline.reports.data import packed, time_axis
 from manifold_observer.pipeline.reports.html import MARK
@@ -19,6 +20,10 @@ from manifold_observer.pipeline.reports.html import MARK
 def content(path):
     text = path.read_text(encoding="utf-8")
     return json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1]), text
+
+
+def bytes_of(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def unpacked(cell):
@@ -32,7 +37,7 @@ def unpacked(cell):
 def test_report__states_on_the_page_are_those_of_the_result_with_gaps(shown):
     out, page = shown
     told, _ = content(page)
-    state = mo.open_result(out)["state"].to_dataset()
+    state = mo.load(out)["state"].to_dataset()
     drawn = [panel for panel in told["panels"] if panel["title"].startswith("State ")]
     assert len(drawn) == state.sizes["mode"]
     for k, panel in enumerate(drawn):
@@ -63,7 +68,7 @@ def test_report__long_results_are_drawn_with_few_points_that_have_the_extremes(s
     monkeypatch.setattr(states, "_STATE_POINTS", 40)
     monkeypatch.setattr(states, "_MOST_DOTS", 30)
     told, text = content(mo.report(shown[0], tmp_path / "few.html"))
-    state = mo.open_result(shown[0])["state"].to_dataset()
+    state = mo.load(shown[0])["state"].to_dataset()
     panel = next(panel for panel in told["panels"] if panel["title"].startswith("State 1"))
     y = unpacked(told["arrays"][panel["series"][0]["y"]])
     assert len(y) < 60
@@ -91,7 +96,7 @@ def test_report__takes_labels_of_a_file_or_an_array(shown, tmp_path):
     assert json.loads(done.stdout)["bytes"] == (tmp_path / "a.html").stat().st_size
     told, _ = content(tmp_path / "a.html")
     assert [one["name"] for one in told["points"]["colourings"]] == ["time", "<u>activity", "label"]
-    state = mo.open_result(shown[0])["state"].to_dataset()
+    state = mo.load(shown[0])["state"].to_dataset()
     number = xr.DataArray(np.arange(240.0) / 7, dims="frame", name="speed")
     told, _ = content(mo.report(shown[0], tmp_path / "b.html", labels=number))
     (speed,) = [one for one in told["points"]["colourings"] if one["name"] == "speed"]
@@ -128,3 +133,23 @@ def test_time_axis__keeps_dates_to_the_millisecond():
     axis = time_axis(dates)
     assert axis.start == "2020-03-09T10:14:33.250"
     np.testing.assert_allclose(axis.numbers(dates), [0, 1, 2])
+
+
+def test_report__tells_cost_and_warnings_of_the_run_that_this_machine_made(shown, tmp_path):
+    """They lie beside no result and in none: two runs that take other times have the same bytes."""
+    words = [str(shown[0].parent / "a<b>&'$x$.csv"), "--features", "identity", "--labels", "<u>activity"]
+    for name in ("one", "two"):
+        done = CliRunner().invoke(cli, ["run", *words, str(tmp_path / f"{name}.zarr"), "--n-modes", "3"])
+        assert done.exit_code == 0, done.output
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one.zarr", "two.zarr"]
+    assert bytes_of(tmp_path / "one.zarr") == bytes_of(tmp_path / "two.zarr")
+    (tmp_path / "one.zarr").rename(tmp_path / "moved.zarr")
+    _, text = content(mo.report(tmp_path / "moved.zarr", tmp_path / "a.html"))
+    for stage in ("features", "embed", "observe", "total"):
+        assert re.search(rf"<td>{stage}</td><td>\d+\.\d s</td>", text), stage
+    record = {"seconds": {"embed": 12.34}, "warnings": ["embed: <b>look out</b>"]}
+    _, text = content(mo.report(tmp_path / "moved.zarr", tmp_path / "a.html", record=record))
+    assert "<td>embed</td><td>12.3 s</td>" in text
+    assert "embed: &lt;b&gt;look out&lt;/b&gt;" in text
+    keep_record(tmp_path / "nowhere.zarr", record)
+    assert recalled(tmp_path / "nowhere.zarr") == {}
