@@ -4,10 +4,13 @@ None of them looks at a clock. The quick one draws fewer examples for every prop
 and lets fewer calls fail in tests/faults.
 """
 
+import atexit
 import contextlib
 import itertools
 import os
+import shutil
 import sys
+import tempfile
 import uuid
 
 import pytest
@@ -16,6 +19,11 @@ from hypothesis import HealthCheck, settings
 # Tests start many processes, which would all compile the package anew where Python is told to keep no bytecode.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# What commands keep on this machine goes to a folder of the tests.
+if "MANIFOLD_OBSERVER_CACHE" not in os.environ:
+    os.environ["MANIFOLD_OBSERVER_CACHE"] = tempfile.mkdtemp(prefix="cache-of-tests-")
+    atexit.register(shutil.rmtree, os.environ["MANIFOLD_OBSERVER_CACHE"], ignore_errors=True)
 
 no_clock = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("quick", max_examples=8, **no_clock)

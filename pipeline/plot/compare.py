@@ -9,7 +9,7 @@ import xarray as xr
 
 from .colours import COLOURS
 from .series import in_columns, series
-from .states import _values
+from .states import values_of
 from .style import axes_of, plain, time_axis
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def compare(
         raise ValueError("plot: compare needs at least one estimate; got none. Give a dictionary of them.")
     axes = axes_of(ax, len(estimates), 1.5)
     for k, (own, (name, given)) in enumerate(zip(axes, estimates.items(), strict=True)):
-        values = in_columns(_values(given))[:, mode]
+        values = in_columns(values_of(given))[:, mode]
         mean, spread = float(values.mean()), float(values.std())
         line = series((values - mean) / (spread or 1.0), most)
         own.plot(

@@ -21,7 +21,7 @@ def report_figure(result: xr.DataTree, *, color: Any = None) -> list[Any]:
     Parameters
     ----------
     result
-        What :func:`run` or :func:`open_result` gave.
+        What :func:`run` or :func:`load` gave.
     color
         What the maps are coloured by, as for :func:`map2d`; the first labels that the frames carry by default, else
         time.
@@ -50,21 +50,33 @@ def report_figure(result: xr.DataTree, *, color: Any = None) -> list[Any]:
         color = next(iter(labels_along(state)), None)
     with pyplot.rc_context(STYLE):
         figure = pyplot.figure(figsize=(12.8, 7.2), layout="constrained")
-        left, right = figure.subfigures(1, 2, width_ratios=[1.25, 1])
-        above = list(left.subplots(n_modes, 1, sharex=True, squeeze=False)[:, 0])
+        left, right = figure.add_gridspec(1, 2, width_ratios=[1.25, 1])
+        above = list(left.subgridspec(n_modes, 1).subplots(sharex=True, squeeze=False)[:, 0])
         drawn = states(state.isel(mode=slice(n_modes)), ax=above)
         for one in drawn[:-1]:
             one.label_outer()
-        return drawn + _maps(right, state, color, result["embedding"].to_dataset())
+        return drawn + _maps(figure, right, state, color, result["embedding"].to_dataset())
 
 
-def _maps(figure: Any, state: xr.Dataset, color: Any, embedding: xr.Dataset) -> list[Any]:
-    """The right half: maps above the spectrum."""
-    n_maps = min(state.sizes["mode"] - 1, 2)
-    grid = figure.add_gridspec(n_maps + 1, 1, height_ratios=[*[1.5] * n_maps, 1])
+def _maps(figure: Any, place: Any, state: xr.Dataset, color: Any, embedding: xr.Dataset) -> list[Any]:
+    """The right half: the flat map above the one in three dimensions and the spectrum."""
+    grid = place.subgridspec(2, 2, height_ratios=[1.25, 1], width_ratios=[1.3, 1])
     drawn: list[Any] = []
-    if n_maps > 0:
-        drawn.append(map2d(state, color=color, ax=figure.add_subplot(grid[0])))
-    if n_maps > 1:
-        drawn.append(map3d(state, color=color, ax=figure.add_subplot(grid[1], projection="3d")))
-    return [*drawn, spectrum(embedding, ax=figure.add_subplot(grid[-1]))]
+    if state.sizes["mode"] > 1:
+        drawn.append(map2d(state, color=color, ax=figure.add_subplot(grid[0, :])))
+    if state.sizes["mode"] > 2:
+        drawn.append(_solid(state, color, figure.add_subplot(grid[1, 0], projection="3d")))
+    return [*drawn, spectrum(embedding, ax=figure.add_subplot(grid[1, len(drawn) - 1 if len(drawn) == 2 else 0]))]
+
+
+def _solid(state: xr.Dataset, color: Any, axes: Any) -> Any:
+    """The map in three dimensions, whose colours are told beside the flat one."""
+    before = set(axes.figure.axes)
+    map3d(state, color=color, ax=axes)
+    for bar in set(axes.figure.axes) - before:
+        bar.remove()
+    if axes.get_legend() is not None:
+        axes.get_legend().remove()
+    axes.set_box_aspect(None, zoom=0.78)
+    axes.tick_params(labelsize=7, pad=0)
+    return axes

@@ -9,7 +9,7 @@ import xarray as xr
 
 from .colours import MARKERS, Colouring, colouring, shown_classes
 from .series import in_columns, rows_of, sampled_rows
-from .states import _mode, _values
+from .states import mode_label, values_of
 from .style import STYLE, axes_of, matplotlib, plain
 
 if TYPE_CHECKING:
@@ -54,15 +54,15 @@ def map2d(
     >>> map2d(waves).get_xlabel()
     'state 1'
     """
-    columns = in_columns(_values(state))
+    columns = in_columns(values_of(state))
     (axes,) = axes_of(ax, 1, 5.2)
     _check(columns, modes)
     if density:
         _dense(axes, columns, modes)
     else:
         _dots(axes, columns, modes, color)
-    axes.set_xlabel(_mode(columns, modes[0]))
-    axes.set_ylabel(_mode(columns, modes[1]))
+    axes.set_xlabel(mode_label(columns, modes[0]))
+    axes.set_ylabel(mode_label(columns, modes[1]))
     found: Axes = axes
     return found
 
@@ -95,13 +95,14 @@ def map3d(
     >>> map3d(waves).get_zlabel()
     'state 3'
     """
-    columns = in_columns(_values(state))
+    columns = in_columns(values_of(state))
     _check(columns, modes)
     axes = axes_of(ax, 1)[0] if ax is not None else _solid()
     _dots(axes, columns, modes, color)
-    axes.set_xlabel(_mode(columns, modes[0]))
-    axes.set_ylabel(_mode(columns, modes[1]))
-    axes.set_zlabel(_mode(columns, modes[2]))
+    axes.set_xlabel(mode_label(columns, modes[0], short=True))
+    axes.set_ylabel(mode_label(columns, modes[1], short=True))
+    axes.set_zlabel(mode_label(columns, modes[2], short=True))
+    axes.locator_params(nbins=4)
     found: Axes = axes
     return found
 

@@ -46,23 +46,26 @@ def states(state: xr.DataArray | xr.Dataset, *, color: Any = None, ax: Any = Non
     >>> len(states(wave))
     1
     """
-    values = _values(state)
+    values = values_of(state)
     columns = in_columns(values)
-    axes = axes_of(ax, columns.shape[1], 1.5 if columns.shape[1] > 1 else 3.2)
+    axes = axes_of(ax, columns.shape[1], 1.9 if columns.shape[1] > 1 else 3.2)
     line = series(values, most)
     low, high = _band(state, most)
     for k, own in enumerate(axes):
         own.plot(line.time, line.values[:, k], color=COLOURS[0], linewidth=0.9)
         if low is not None and high is not None:
             own.fill_between(line.time, low[:, k], high[:, k], color=COLOURS[0], alpha=0.2, linewidth=0)
-        own.set_ylabel(_mode(columns, k))
+        own.set_ylabel(mode_label(columns, k))
         if color is not None:
             _labelled(own, columns, color)
+    if color is not None:
+        middle = axes[len(axes) // 2]
+        middle.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title=plain(colouring(columns, color).name))
     time_axis(axes[-1], columns, line.time)
     return axes
 
 
-def _values(state: xr.DataArray | xr.Dataset) -> xr.DataArray:
+def values_of(state: xr.DataArray | xr.Dataset) -> xr.DataArray:
     """The array of a result."""
     if isinstance(state, xr.Dataset):
         name = next((one for one in ("state", "coordinate") if one in state), None)
@@ -80,12 +83,12 @@ def _band(state: xr.DataArray | xr.Dataset, most: int) -> tuple[Any, Any]:
     return series(state["state"] - width, most).values, series(state["state"] + width, most).values
 
 
-def _mode(columns: xr.DataArray, k: int) -> str:
+def mode_label(columns: xr.DataArray, k: int, *, short: bool = False) -> str:
     """Which column a panel shows."""
     if columns.shape[1] == 1 and columns.dims[1] == "column":
         return named(columns)
     number = columns.coords[columns.dims[1]].values[k] if columns.dims[1] in columns.coords else k + 1
-    reads = f"\n{plain(str(columns['reads'].values[k]))}" if "reads" in columns.coords else ""
+    reads = f"\n{plain(str(columns['reads'].values[k]))}" if "reads" in columns.coords and not short else ""
     return named(columns, f"{columns.name or columns.dims[1]} {number}") + reads
 
 
@@ -108,7 +111,6 @@ def _labelled(axes: Any, columns: xr.DataArray, color: Any) -> None:
             color=colour or OTHER,
             label=plain(name),
         )
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title=plain(found.name))
 
 
 def _number(time: Any) -> float:

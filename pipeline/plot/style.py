@@ -54,7 +54,7 @@ def axes_of(ax: Any, n: int = 1, height: float = 3.2, **options: Any) -> list[An
     from matplotlib import pyplot  # noqa: PLC0415
 
     with pyplot.rc_context(STYLE):
-        figure = pyplot.figure(figsize=(7.2, min(height * n, 12.0)), layout="constrained")
+        figure = pyplot.figure(figsize=(8.0, min(height * n, 12.0)), layout="constrained")
         return list(figure.subplots(n, 1, squeeze=False, sharex=n > 1, **options)[:, 0])
 
 

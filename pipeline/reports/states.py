@@ -104,7 +104,7 @@ def _shown_codes(found: Colouring) -> NDArray[np.int64]:
 def points(page: Page, shown: Shown, labels: dict[str, xr.DataArray], at: NDArray[np.int64]) -> dict[str, Any]:
     """Times and colours of the frames that maps show."""
     state = shown.state
-    by: list[Any] = [None, *(values.rename(name) for name, values in labels.items())]
+    by: list[Any] = [None, *(values.rename(name).assign_attrs(long_name=name) for name, values in labels.items())]
     kinds = [_colours(page, shown, colouring(state, one, at)) for one in by]
     time = shown.time.numbers(times_of(state)[at])
     first = int(np.argmax([_evenness(one) for one in kinds]))

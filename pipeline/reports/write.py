@@ -14,6 +14,7 @@ from manifold_observer.tasks import atomic
 
 from ..frames.label_files import label_frames, labels_of
 from ..jobs.load import load
+from ..jobs.records import recalled
 from ..plot.series import times_of
 from ..stores.address import Given, place
 from . import rivals, states, words
@@ -51,7 +52,7 @@ def report(
         Column that holds the labels, for files of labels with several.
     record
         What is known of the run besides its result: ``seconds`` of each stage, and ``warnings``; by default what this
-        machine remembers of it.
+        machine remembers of it, where ``result`` is a folder.
 
     Returns
     -------
@@ -97,7 +98,13 @@ def _shown(result: Given | xr.DataTree, recordings: Sequence[Given] | None, reco
     where = recordings if recordings is not None else [str(one) for one in np.atleast_1d(sources)]
     first = next(group for group in ("state", "frames", "embedding") if group in tree.children)
     axis = time_axis(times_of(tree[first].to_dataset()))
-    return Shown(tree, name, axis, tuple(str(place(one)) for one in where), dict(record or {}))
+    known = record if record is not None else _recalled(result)
+    return Shown(tree, name, axis, tuple(str(place(one)) for one in where), dict(known))
+
+
+def _recalled(result: Given | xr.DataTree) -> Mapping[str, Any]:
+    """What this machine remembers of the run."""
+    return {} if isinstance(result, xr.DataTree) else recalled(place(result))
 
 
 def _labels(shown: Shown, labels: Any, column: str | None) -> dict[str, xr.DataArray]:
