@@ -28,7 +28,7 @@ from ..observers.certainty import learn_certainty
 from ..observers.coordinates import reads_coordinates
 from ..observers.observe import observe
 from ..observers.smooth import smooth
-from ..stores.address import Address, Given, Place, full_name, place
+from ..stores.address import Address, Given, Place, full_name, place, places
 from .config import RunConfig
 from .filling import write_frames
 from .fingerprint import stamps_of
@@ -46,7 +46,7 @@ __all__ = ["Given", "open_result"]
 
 
 def run(
-    recordings: Sequence[Given],
+    recordings: Given | Sequence[Given],
     out: Given,
     config: RunConfig,
     *,
@@ -61,7 +61,7 @@ def run(
     Parameters
     ----------
     recordings
-        Files, or addresses such as ``s3://bucket/night.zarr``, in the order of time.
+        Files, or addresses such as ``s3://bucket/night.zarr``, in the order of time; a single one needs no list.
     out
         Zarr folder to write, or an address for it: groups ``/frames``, ``/embedding``, ``/state``, and ``/smoothed`` if
         asked for.
@@ -93,8 +93,13 @@ def run(
     >>> result["state/state"].sizes
     Frozen({'frame': 300, 'mode': 4})
     """
+    if not isinstance(config, RunConfig):
+        raise TypeError(
+            f"run: config must be a RunConfig; got {type(config).__name__}. Write "
+            "mo.RunConfig(mo.FeatureConfig('log_rms', frame='100ms'))."
+        )
     stages = stages or Stages()
-    paths, target = [place(path) for path in recordings], place(out)
+    paths, target = places(recordings), place(out)
     with (
         writing(target, paths, overwrite=overwrite) as folder,
         _passes_named(folder) as passes,
@@ -122,7 +127,7 @@ def _passes_named(folder: Place) -> Iterator[Path]:
         raise
 
 
-def plan_run(recordings: Sequence[Given], config: RunConfig) -> Plan:
+def plan_run(recordings: Given | Sequence[Given], config: RunConfig) -> Plan:
     """Say what the embedding of a run will cost; a few frames are timed.
 
     Parameters
@@ -145,8 +150,8 @@ def plan_run(recordings: Sequence[Given], config: RunConfig) -> Plan:
     >>> plan_run([path], mo.RunConfig(mo.FeatureConfig("identity"))).n_frames
     300
     """
-    check_reach([place(path) for path in recordings])
-    opened = open_all(recordings, config)
+    check_reach(places(recordings))
+    opened = open_all(places(recordings), config)
     found = plan(features_of(opened, config), **config.embedding.options())
     return replace(found, reasons=(*notes_of(opened), *found.reasons))
 

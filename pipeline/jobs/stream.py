@@ -25,14 +25,14 @@ from ..observers.bank import BRIDGED
 from ..observers.carries import Seam
 from ..observers.coordinates import observe_coordinates, reads_coordinates
 from ..observers.observe import checked, scan
-from ..stores.address import Place, full_name, place
+from ..stores.address import Given, Place, full_name, place, places
 from ..stores.listing import list_places
 from .continuation import Learnt, Notice, Position, beginning, laid, learnt_from, moved, new_frames, next_frames
 from .load import stream_groups
 from .parts import check_out, check_parts, checked_part, parts_of
 from .progress import Stages
 from .reach import reaching
-from .run import Given, store_frames
+from .run import store_frames
 from .store import alone, open_group, start, write_group, writing
 from .timeline import Stretch
 
@@ -47,7 +47,7 @@ class Step(NamedTuple):
 
 def continue_run(
     result: Given,
-    recordings: Sequence[Given],
+    recordings: Given | Sequence[Given],
     out: Given,
     *,
     hold_back: Frame = 0,
@@ -107,8 +107,8 @@ def continue_run(
     >>> mo.load(folder / "more")["state"].state.sizes
     Frozen({'frame': 100, 'mode': 4})
     """
-    target = place(out)
-    check_out(target, [place(source) for source in (result, *recordings)])
+    target, recordings = place(out), places(recordings)
+    check_out(target, [place(result), *recordings])
     learnt = learnt_from(place(result), clip=clip)
     with alone(target):
         check_parts(target)
@@ -120,7 +120,7 @@ extend_result = renamed(continue_run, "extend_result")
 
 def follow(
     result: Given,
-    recordings: Sequence[Given],
+    recordings: Given | Sequence[Given],
     out: Given,
     *,
     interval: float = 1.0,
@@ -172,8 +172,8 @@ def follow(
     >>> next(steps).added
     100
     """
-    target = place(out)
-    check_out(target, [place(source) for source in (result, *recordings)])
+    target, recordings = place(out), places(recordings)
+    check_out(target, [place(result), *recordings])
     learnt = learnt_from(place(result), clip=clip)
     told = _Once(notice)
     with alone(target):

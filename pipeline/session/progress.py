@@ -130,6 +130,8 @@ def progress(file: TextIO | None = None) -> Iterator[None]:
     >>> "eigensolve" in said.getvalue()
     True
     """
+    if file is not None and not hasattr(file, "write"):
+        raise TypeError(f"progress: file must be open for writing, such as sys.stdout; got {file!r}. Leave it out.")
     bars = Bars(_notebook() if file is None and _in_notebook() else _Lines(file or sys.stderr))
     with listen(bars.hear), watched(bars.report):
         try:
@@ -188,7 +190,7 @@ class _Lines:
 
     def __init__(self, file: TextIO) -> None:
         self._file, self._ended = file, set[tuple[str, float]]()
-        self._live = file.isatty()
+        self._live = hasattr(file, "isatty") and file.isatty()
 
     def __call__(self, stages: list[StageBar]) -> None:
         if self._live:
