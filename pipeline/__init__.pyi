@@ -43,6 +43,7 @@ from .observers.rates import generator_rates as generator_rates
 from .observers.reconstruction import innovations as innovations
 from .observers.reconstruction import reconstruct as reconstruct
 from .observers.smooth import smooth as smooth
+from .reports.write import report as report
 from .stores.listing import list_places as list_places
 
 __version__: str

@@ -15,6 +15,7 @@ from .demo import demo_group
 from .look import look_command
 from .outcome import outcome
 from .plan import plan_command
+from .report import report_command
 from .reproduce import reproduce_command
 from .run import run_command
 from .tune import tune_command
@@ -40,6 +41,7 @@ for _command in (
     continue_command,
     plan_command,
     tune_command,
+    report_command,
     corpus_group,
     demo_group,
     reproduce_command,
