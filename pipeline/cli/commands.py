@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -9,9 +10,12 @@ from importlib.metadata import version
 
 import click
 
+from .completion import completion_command
 from .continuation import continue_command, renamed
 from .corpus import corpus_group
 from .demo import demo_group
+from .doctor import doctor_command
+from .info import info_command
 from .look import look_command
 from .outcome import outcome
 from .plan import plan_command
@@ -22,7 +26,16 @@ from .tune import tune_command
 from .warned import in_words
 
 
+class _InOrder(click.Group):
+    """A group that lists its commands in the order in which one comes to need them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names as they were added."""
+        return list(self.commands)
+
+
 @click.group(
+    cls=_InOrder,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 success, 1 error, 2 wrong usage, 3 partial (some recordings of a corpus failed), 4 the "
     "cluster cannot be used or was lost. Ended by a signal: Ctrl-C 130, SIGTERM 143, SIGHUP 129 (128 plus its number).",
@@ -31,20 +44,30 @@ from .warned import in_words
 @click.option("--debug", is_flag=True, help="Show the full traceback of an error.")
 @click.pass_context
 def cli(context: click.Context, debug: bool) -> None:
-    """Estimate the hidden state behind long recordings."""
+    r"""Estimate the hidden state behind long recordings.
+
+    \b
+    Begin with:
+      manifold-observer look emg.txt          what is in it, and the command to type next
+      manifold-observer run emg.txt --report  the state in emg.zarr, and a page to look at
+      manifold-observer demo sphere           a simulation, scored against the truth
+    """
     context.obj = {"debug": debug}
 
 
 for _command in (
     look_command,
     run_command,
-    continue_command,
-    plan_command,
-    tune_command,
     report_command,
+    info_command,
+    tune_command,
+    plan_command,
+    continue_command,
     corpus_group,
     demo_group,
     reproduce_command,
+    doctor_command,
+    completion_command,
 ):
     cli.add_command(_command)
 cli.add_command(renamed(continue_command, "extend"))
@@ -66,12 +89,15 @@ def main(words: Sequence[str] | None = None, name: str = "manifold-observer") ->
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.ClickException as error:
+        _say_as_json(words, error.format_message(), error.exit_code)
         error.show()
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort, Exception) as error:
         if "--debug" in words and isinstance(error, Exception) and not isinstance(error, click.Abort):
             raise
-        _fail(*outcome(error, _command_of(words)))
+        sentence, code = outcome(error, _command_of(words))
+        _say_as_json(words, sentence, code)
+        _fail(sentence, code)
 
 
 def _invoke(words: Sequence[str], name: str) -> None:
@@ -86,6 +112,12 @@ def _invoke(words: Sequence[str], name: str) -> None:
 def _command_of(words: Sequence[str]) -> click.Command | None:
     """The command that some words name."""
     return next((cli.commands[word] for word in words if word in cli.commands), None)
+
+
+def _say_as_json(words: Sequence[str], sentence: str, code: int) -> None:
+    """An error for who asked for JSON: one object on standard output, beside the sentence on standard error."""
+    if "--json" in words:
+        click.echo(json.dumps({"error": sentence, "exit_code": code}))
 
 
 def _fail(sentence: str, code: int) -> None:

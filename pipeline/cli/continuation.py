@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -71,7 +72,9 @@ def renamed(command: click.Command, old: str) -> click.Command:
 
     def callback(**options: Any) -> None:
         new = command.name
-        click.echo(f"Warning: {old} is now called {new}; the old name will be removed in the next version.", err=True)
+        warnings.warn(
+            f"{old} is now called {new}; the old name will be removed in the next version.", FutureWarning, stacklevel=2
+        )
         if command.callback is not None:
             command.callback(**options)
 

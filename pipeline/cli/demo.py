@@ -12,6 +12,7 @@ from ..clusters.config import ClusterConfig
 from ..paper.settings import SIMULATIONS
 from ..stores.address import Place
 from .computing import chosen, session, writing
+from .naming import opening
 from .options import Sectioned, settings_of, taken
 from .reading import Location
 
@@ -64,7 +65,7 @@ def _text(result: dict[str, Any], out: Place | None) -> str:
         lines += ["", f"rates of the hidden diffusion {result['generator_rates']} 1/s; the truth is 1, 2, 3, 4"]
     lines += ["", "seconds: " + ", ".join(f"{name} {value:.1f}" for name, value in result["seconds"].items())]
     if out is not None:
-        lines.append(f"written to {out}; open it with xr.open_datatree({str(out)!r})")
+        lines.append(f"written to {out}; open it with {opening(str(out))}")
     return "\n".join(lines)
 
 

@@ -80,7 +80,7 @@ def _as_dict(found: Look, path: Place, given: dict[str, Any]) -> dict[str, Any]:
         "features": found.suggestion.features,
         "frame": found.suggestion.frame,
         "why": found.suggestion.why,
-        "next": f"manifold-observer run {quoted} {words}",
+        "next": f"manifold-observer run {quoted} {words} --report",
         "tune": f"manifold-observer tune {quoted} {words}",
     }
 

@@ -37,3 +37,15 @@ def result_and_recordings(paths: tuple[Place, ...]) -> tuple[tuple[Place, ...], 
     if len(paths) == 1:
         return paths, named_after(paths[0], ".zarr")
     return paths[:-1], paths[-1]
+
+
+def opening(out: str) -> str:
+    """How a result is opened with xarray, which knows Zarr by its suffix alone.
+
+    Examples
+    --------
+    >>> opening("a.zarr"), opening("result")
+    ("xr.open_datatree('a.zarr')", "xr.open_datatree('result', engine='zarr')")
+    """
+    engine = "" if Path(out).suffix == ".zarr" else ", engine='zarr'"
+    return f"xr.open_datatree({out!r}{engine})"

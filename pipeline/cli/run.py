@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import click
@@ -13,7 +14,7 @@ from ..jobs.config import RunConfig
 from ..stores.address import Place
 from .computing import chosen, session, writing
 from .config_file import config_file
-from .naming import result_and_recordings
+from .naming import opening, result_and_recordings
 from .options import Sectioned, settings_of, taken
 from .reading import Location
 from .warned import said
@@ -36,15 +37,30 @@ _CHOSEN = (
 @click.command("run", cls=Sectioned)
 @click.argument("paths", nargs=-1, required=True, type=Location(), metavar="RECORDING... [OUT]")
 @click.option("--skip-existing", is_flag=True, help="Do nothing where OUT is a result of the same already.")
+@click.option(
+    "--report",
+    "page",
+    is_flag=False,
+    flag_value="",
+    metavar="[PAGE.html]",
+    help="Also write a page that shows the result, beside OUT's name in the current folder where none is named.",
+)
 def run_command(
     paths: tuple[Place, ...],
     cluster: ClusterConfig,
     overwrite: bool,
     as_json: bool,
     skip_existing: bool,
+    page: str | None,
     **options: Any,
 ) -> None:
-    """Estimate the hidden state of recordings.
+    r"""Estimate the hidden state of recordings.
+
+    \b
+    Examples:
+      manifold-observer run song.wav --frame 23ms --report
+      manifold-observer run emg.txt --features log_rms --frame 100ms --labels class --time-unit ms
+      manifold-observer run monday.nc tuesday.nc week.zarr --config week.toml
 
     Several RECORDING... become segments of one, with gaps between them; OUT then has to be named. OUT is a Zarr folder
     with the groups /frames, /embedding and /state, and /smoothed with --smooth; by default it is called after the
@@ -56,7 +72,7 @@ def run_command(
     from ..jobs.run import check, count_frames, run  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
     recordings, out = result_and_recordings(paths)
-    config = taken(RunConfig, options)
+    config, report = taken(RunConfig, options), _page(page, out)
     if skip_existing and _is_done(recordings, out, config, overwrite, as_json):
         emit(Event("skipped", done=1, total=1))
         return
@@ -82,7 +98,29 @@ def run_command(
     keep_record(out, {"seconds": stages.seconds, "warnings": said()})
     if scored := label_scores(tree):
         summary["labels"] = scored
+    if report is not None:
+        summary["report"] = str(_reported(tree, report, stages.seconds))
     click.echo(json.dumps(summary | {"warnings": said()}) if as_json else _text(summary))
+
+
+def _page(page: str | None, out: Place) -> Path | None:
+    """Where the report goes, which is looked at before anything is computed."""
+    if page is None:
+        return None
+    from ..reports.places import check_report  # noqa: PLC0415 - for those who ask for it
+
+    path = Path(page or f"{out.stem}.html")
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise click.UsageError(f"--report takes the name of a page that ends in .html; got {page}. Put --report last.")
+    check_report(path)
+    return path
+
+
+def _reported(tree: Any, page: Path, seconds: dict[str, float]) -> Path:
+    """Write the report of a result that is there."""
+    from ..reports.write import report  # noqa: PLC0415 - for those who ask for it
+
+    return report(tree, page, record={"seconds": seconds, "warnings": said()})
 
 
 def _is_done(recordings: tuple[Place, ...], out: Place, config: RunConfig, overwrite: bool, as_json: bool) -> bool:
@@ -110,8 +148,14 @@ def _text(summary: dict[str, Any]) -> str:
         f"{_chosen(summary['chosen'])}"
         f"{_labels(summary.get('labels'))}"
         f"largest residual {max(summary['residuals']):.1e}, {summary['seconds']['total']:.1f} s\n"
-        f"written to {summary['out']}; open it with xr.open_datatree({summary['out']!r})"
+        f"written to {summary['out']}; open it with {opening(summary['out'])}"
+        f"{_page_text(summary)}"
     )
+
+
+def _page_text(summary: dict[str, Any]) -> str:
+    """Where the report is."""
+    return f"\nreport in {summary['report']}; open it in any browser" if "report" in summary else ""
 
 
 def _labels(scored: dict[str, Any] | None) -> str:

@@ -37,7 +37,7 @@ _COPY_AGAIN = "Copy it again, or make it anew."
 
 def attributes(out: Place) -> dict[str, Any]:
     """Attributes of the root of a result; none where there is no Zarr group."""
-    found = _root(out).get("attributes", {})
+    found = root_of(out).get("attributes", {})
     return {name: value for name, value in found.items() if name != _MANIFEST}
 
 
@@ -56,7 +56,7 @@ def groups_of(out: Place) -> list[str]:
     """Names of the groups of a result, in order."""
     if isinstance(out, Path):
         return sorted(path.parent.name for path in out.glob(f"*/{ROOT}"))
-    metadata = (_root(out).get("consolidated_metadata") or {}).get("metadata") or {}
+    metadata = (root_of(out).get("consolidated_metadata") or {}).get("metadata") or {}
     return sorted(name for name, found in metadata.items() if "/" not in name and found.get("node_type") == "group")
 
 
@@ -70,7 +70,7 @@ def seal(folder: Place) -> None:
         warnings.simplefilter("ignore", zarr.errors.ZarrUserWarning)
         zarr.consolidate_metadata(zarr_target(folder))
     _check_filled(folder)
-    root = _root(folder)
+    root = root_of(folder)
     root["attributes"]["complete"] = True
     sizes = dict(_sizes(folder))
     del sizes[ROOT]
@@ -124,7 +124,7 @@ def check_whole(who: str, out: Place, groups: Sequence[str] | None = None) -> di
     """
     if not _exists(out):
         raise FileNotFoundError(f"{who}: {out} does not exist. Check the path.")
-    root = _root(out)
+    root = root_of(out)
     attrs = attributes(out)
     if not attrs.get("complete"):
         raise ValueError(
@@ -148,7 +148,7 @@ def first_foreign(out: Place) -> str | None:
     """
     if (isinstance(out, Path) and (out.is_symlink() or not out.is_dir())) or MARK not in attributes(out):
         return "is not a result of manifold-observer"
-    root = _root(out)
+    root = root_of(out)
     manifest = root["attributes"].get(_MANIFEST)
     if manifest is None:
         return "was written by an earlier version or by hand, without a list of its files,"
@@ -261,7 +261,7 @@ def _everything(folder: Place, group: str = "", *, links: bool = False) -> Itera
                     yield name, entry.stat(follow_symlinks=links).st_size
 
 
-def _root(out: Place) -> dict[str, Any]:
+def root_of(out: Place) -> dict[str, Any]:
     """Metadata of the root of a Zarr folder; nothing where there is none."""
     try:
         content = objects.read(out / ROOT) if isinstance(out, Address) else (out / ROOT).read_bytes()

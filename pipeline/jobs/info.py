@@ -1,0 +1,119 @@
+"""What is in a stored result and how it was made, from its metadata and small arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from ..stores.address import place
+from .config import RunConfig
+from .manifest import MARK, names_of, root_of
+from .run import Given, open_result
+
+_CHOSEN = (
+    "condition_why",
+    "shrinkage_target",
+    "shrinkage_intensity",
+    "foretold",
+    "foretold_by_chance",
+    "method",
+    "form",
+    "precision",
+    "dynamics",
+)
+
+
+def info_of(out: Given, *, verify: bool = False) -> dict[str, Any]:
+    """What is in a result.
+
+    Parameters
+    ----------
+    out
+        Folder that :func:`run` wrote, or the address of one.
+    verify
+        Read all chunks, so that their checksums are compared.
+
+    Returns
+    -------
+    Plain values, as JSON holds them.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        There is no result, or it is not complete, or damaged.
+
+    Examples
+    --------
+    >>> info_of("nowhere.zarr")
+    Traceback (most recent call last):
+    FileNotFoundError: open_result: nowhere.zarr does not exist. Check the path.
+    """
+    tree = open_result(out)
+    if verify:
+        for group in tree.children.values():
+            _read(group.to_dataset())
+    sizes = names_of(root_of(place(out)))
+    embedding = tree["embedding"].to_dataset() if "embedding" in tree.children else xr.Dataset()
+    attrs = {str(name): value for name, value in tree.attrs.items()}
+    return {
+        "out": str(out),
+        "version": str(attrs.get(MARK, "unknown")),
+        "sources": [str(source) for source in attrs.get("source_paths", [])],
+        "opened": [str(note) for note in attrs.get("opened", [])],
+        "settings": _settings(attrs),
+        "chosen": {name: _plain(embedding.attrs[name]) for name in _CHOSEN if name in embedding.attrs},
+        "eigenvalues": _numbers(embedding, "eigenvalue"),
+        "residuals": _numbers(embedding, "residual"),
+        "groups": {name: sorted(map(str, group.data_vars)) for name, group in tree.children.items()},
+        "files": len(sizes),
+        "bytes": sum(sizes.values()),
+        "checked": "files, sizes and every checksum" if verify else "files and sizes (--verify reads every checksum)",
+        **_frames(tree),
+    }
+
+
+def _read(dataset: xr.Dataset) -> None:
+    """Read all arrays, block by block."""
+    for values in dataset.variables.values():
+        if values.chunks:
+            for block in values.data.to_delayed().ravel():
+                block.compute(scheduler="synchronous")
+
+
+def _settings(attrs: dict[str, Any]) -> dict[str, Any]:
+    """Settings of the run; nothing where they cannot be read."""
+    try:
+        return RunConfig.from_json(attrs["settings"]).flat()
+    except (KeyError, TypeError, ValueError):
+        return {}
+
+
+def _frames(tree: xr.DataTree) -> dict[str, Any]:
+    """Number of frames and features, segments and time."""
+    name = next((one for one in ("frames", "state") if one in tree.children), None)
+    frames = xr.Dataset() if name is None else tree[name].to_dataset()
+    time = frames["time"].values if "time" in frames.variables else np.empty(0)
+    segment = frames["segment"].values if "segment" in frames.variables else np.zeros(frames.sizes.get("frame", 0))
+    return {
+        "n_frames": frames.sizes.get("frame", 0),
+        "n_features": frames.sizes.get("feature", 0),
+        "n_segments": len(np.unique(segment)),
+        "time": f"{_moment(time[0])} to {_moment(time[-1])}" if time.size else None,
+    }
+
+
+def _moment(value: Any) -> str:
+    """A time, in seconds or as a date."""
+    return str(value)[:23] if np.asarray(value).dtype.kind == "M" else f"{float(value):g} s"
+
+
+def _numbers(dataset: xr.Dataset, name: str) -> list[float]:
+    """A small array as a list."""
+    return [float(value) for value in dataset[name].values] if name in dataset else []
+
+
+def _plain(value: Any) -> Any:
+    """An attribute as JSON has it."""
+    return value.tolist() if hasattr(value, "tolist") else value
