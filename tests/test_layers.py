@@ -23,6 +23,7 @@ ARROWS = {
         "observers": {"engine"},
         "comparison": {"engine", "observers"},
         "corpus": {"engine"},
+        "plot": set(),
     },
     "datasets": {"readers": set(), "simulators": set()},
     "pipeline": {
@@ -35,6 +36,7 @@ ARROWS = {
         "embedding": {"graph", "frames", "engine"},
         "observers": {"graph", "frames", "embedding"},
         "comparison": {"graph", "frames", "observers"},
+        "estimator": {"frames", "embedding", "observers"},
         "jobs": {"graph", "stores", "files", "frames", "clusters", "engine", "embedding", "observers", "comparison"},
         "corpus": {
             "graph",
@@ -48,7 +50,31 @@ ARROWS = {
             "comparison",
             "jobs",
         },
-        "paper": {"graph", "stores", "frames", "clusters", "engine", "embedding", "observers", "comparison", "jobs"},
+        "look": {"files", "frames", "stores"},
+        "paper": {
+            "graph",
+            "stores",
+            "frames",
+            "clusters",
+            "engine",
+            "embedding",
+            "observers",
+            "comparison",
+            "jobs",
+            "plot",
+        },
+        "plot": {"graph", "frames", "observers", "comparison"},
+        "reports": {
+            "graph",
+            "stores",
+            "frames",
+            "engine",
+            "observers",
+            "comparison",
+            "jobs",
+            "plot",
+        },
+        "session": {"graph", "jobs"},
         "watch": {"graph", "jobs"},
         "cli": {
             "graph",
@@ -62,13 +88,16 @@ ARROWS = {
             "comparison",
             "jobs",
             "corpus",
+            "look",
             "paper",
+            "plot",
+            "reports",
             "watch",
         },
     },
 }
 # Rooms of pipeline/ that may import simulators or readers.
-SIMULATING = {"paper", "cli"}
+SIMULATING = {"paper", "cli", "session"}
 FILES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 each_file = pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(ROOT)) for path in FILES])
 

@@ -27,6 +27,7 @@ from .contract import (
     refusal,
 )
 from .digits import THOUSANDS, plain_mark
+from .spikes import lists_spikes
 from .table_cells import TableOptions, read_rows
 from .table_clock import clock_column, clock_time, position, table_clock
 from .table_labels import label_columns
@@ -224,6 +225,7 @@ def _read_table(
     path: str, layout: Layout, options: TableOptions
 ) -> tuple[np.ndarray[Any, np.dtype[Any]], xr.Coordinates | None, float | None, list[int]]:
     """Read values, time and sampling rate, and tell which columns they are."""
+    _check_samples(path, layout, options)
     at, split = clock_column(path, layout, options)
     columns = _channel_columns(path, layout, options, {at, split})
     used = at if options.sampling_rate is None else None
@@ -245,6 +247,20 @@ def _read_table(
     if clock is None or used is None:
         return recording, *_counted(layout, options, len(values)), columns
     return recording, *clock_time(path, layout, options, used, clock, rows), columns
+
+
+def _check_samples(path: str, layout: Layout, options: TableOptions) -> None:
+    """Refuse a list of spikes, unless the user says what its columns are."""
+    said = (options.channels, options.labels, options.drop_channels, options.time_column, options.sampling_rate)
+    if layout.has_header and lists_spikes(layout.labels) and not any(said):
+        unit, time = layout.labels
+        raise refusal(
+            READER,
+            path,
+            "hold samples, not spikes",
+            f"the columns {unit!r} and {time!r}",
+            "Give the seconds in which spikes are counted with bin=0.1, or name the channels with channels=",
+        )
 
 
 def _counted(layout: Layout, options: TableOptions, n: int) -> tuple[xr.Coordinates | None, float | None]:

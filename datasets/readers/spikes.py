@@ -4,7 +4,7 @@ Throughout: a *unit* is a neuron, told apart from others by its spikes; a *bin* 
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -103,6 +103,18 @@ def read_spike_table(path: str) -> dict[str, NDArray[np.float64]]:
         raise refusal(READER, path, "hold a unit and a time in every row", got, "Correct the row")
     names = table[unit].to_numpy(str)
     return {name: times[names == name] for name in in_natural_order(set(names.tolist()))}
+
+
+def lists_spikes(labels: Sequence[str]) -> bool:
+    """Whether a table with such columns has a unit and a time in every row, and nothing else.
+
+    Examples
+    --------
+    >>> lists_spikes(["Unit", "time"]), lists_spikes(["unit", "time", "left"])
+    (True, False)
+    """
+    plain = [label.strip().lower() for label in labels]
+    return len(plain) == 2 and any(a in _UNITS and b in _TIMES for a, b in (plain, plain[::-1]))
 
 
 def in_natural_order(names: Iterable[str]) -> list[str]:

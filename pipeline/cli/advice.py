@@ -49,6 +49,19 @@ def in_options(text: str, command: click.Command | None) -> str:
     return must + got + (_IN_PYTHON.sub("", spelt) if spelt != advice else spelt)
 
 
+def as_option(command: click.Command, keyword: str, value: object) -> str:
+    """A keyword of Python and its value as an option of a command, as a shell takes it.
+
+    Examples
+    --------
+    >>> run = click.Command("run", params=[click.Option(["--labels"])])
+    >>> as_option(run, "labels", ["a", "b c"])
+    "--labels 'a,b c'"
+    """
+    spelt = _spellings(command, _OPENING).get(keyword, (f"--{keyword.replace('_', '-')}", None))
+    return _option(spelt, repr(value) if isinstance(value, list | tuple) else str(value))
+
+
 def _spellings(command: click.Command, who: str) -> dict[str, tuple[str, str | None]]:
     """Options of a command by the keywords of Python: how each is spelt, and how where it is False.
 
@@ -79,7 +92,7 @@ def _option(spelt: tuple[str, str | None], text: str) -> str:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
         value = text
-    given = ",".join(map(_in_list, value)) if isinstance(value, list) else str(value)
+    given = ",".join(map(_in_list, value)) if isinstance(value, list | tuple) else str(value)
     return f"{spelt[0]} {given if _BARE.fullmatch(given) and _WORD.search(given) else _quoted(given)}"
 
 

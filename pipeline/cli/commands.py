@@ -12,8 +12,10 @@ import click
 from .continuation import continue_command, renamed
 from .corpus import corpus_group
 from .demo import demo_group
+from .look import look_command
 from .outcome import outcome
 from .plan import plan_command
+from .report import report_command
 from .reproduce import reproduce_command
 from .run import run_command
 from .tune import tune_command
@@ -34,10 +36,12 @@ def cli(context: click.Context, debug: bool) -> None:
 
 
 for _command in (
+    look_command,
     run_command,
     continue_command,
     plan_command,
     tune_command,
+    report_command,
     corpus_group,
     demo_group,
     reproduce_command,

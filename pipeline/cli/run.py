@@ -13,6 +13,7 @@ from ..jobs.config import RunConfig
 from ..stores.address import Place
 from .computing import chosen, session, writing
 from .config_file import config_file
+from .naming import result_and_recordings
 from .options import Sectioned, settings_of, taken
 from .reading import Location
 from .warned import said
@@ -28,12 +29,12 @@ _CHOSEN = (
 )
 
 
-@watching(lambda options: result_name(options["paths"][-1]))
+@watching(lambda options: result_name(result_and_recordings(options["paths"])[1]))
 @settings_of(RunConfig)
 @config_file
 @writing
 @click.command("run", cls=Sectioned)
-@click.argument("paths", nargs=-1, required=True, type=Location(), metavar="RECORDING... OUT")
+@click.argument("paths", nargs=-1, required=True, type=Location(), metavar="RECORDING... [OUT]")
 @click.option("--skip-existing", is_flag=True, help="Do nothing where OUT is a result of the same already.")
 def run_command(
     paths: tuple[Place, ...],
@@ -45,29 +46,29 @@ def run_command(
 ) -> None:
     """Estimate the hidden state of recordings.
 
-    Several RECORDING... become segments of one, with gaps between them. OUT is a Zarr folder with the groups /frames,
-    /embedding and /state, and /smoothed with --smooth. After a kill, the same command resumes from the last pass.
+    Several RECORDING... become segments of one, with gaps between them; OUT then has to be named. OUT is a Zarr folder
+    with the groups /frames, /embedding and /state, and /smoothed with --smooth; by default it is called after the
+    recording and lies in the current folder. After a kill or Ctrl-C, the same command resumes from the last pass.
     """
     from ..jobs.events import Event, emit  # noqa: PLC0415
     from ..jobs.label_scores import label_scores  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
     from ..jobs.run import check, count_frames, run  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
-    if len(paths) < 2:
-        raise click.UsageError("Name at least one recording, and the output last.")
+    recordings, out = result_and_recordings(paths)
     config = taken(RunConfig, options)
-    if skip_existing and _is_done(paths, config, overwrite, as_json):
+    if skip_existing and _is_done(recordings, out, config, overwrite, as_json):
         emit(Event("skipped", done=1, total=1))
         return
-    check(paths[:-1], paths[-1], config, overwrite=overwrite)
-    cluster = chosen(cluster, lambda: count_frames(paths[:-1], config))
+    check(recordings, out, config, overwrite=overwrite)
+    cluster = chosen(cluster, lambda: count_frames(recordings, config))
     before = time.perf_counter()
     with session(cluster) as stages:
-        tree = run(paths[:-1], paths[-1], config, overwrite=overwrite, stages=stages)
+        tree = run(recordings, out, config, overwrite=overwrite, stages=stages)
         n_frames, seconds = tree["frames"].sizes["frame"], time.perf_counter() - before
         emit(Event("finished", done=1, total=1, seconds=seconds, n_frames=n_frames))
     embedding = tree["embedding"].to_dataset()
     summary = {
-        "out": str(paths[-1]),
+        "out": str(out),
         "n_frames": n_frames,
         "n_modes": embedding.sizes["mode"],
         "eigenvalues": [round(float(mu), 6) for mu in embedding["eigenvalue"].values],
@@ -82,19 +83,19 @@ def run_command(
     click.echo(json.dumps(summary | {"warnings": said()}) if as_json else _text(summary))
 
 
-def _is_done(paths: tuple[Place, ...], config: RunConfig, overwrite: bool, as_json: bool) -> bool:
+def _is_done(recordings: tuple[Place, ...], out: Place, config: RunConfig, overwrite: bool, as_json: bool) -> bool:
     """Say so where there is nothing to do; another result is refused, unless it is to be replaced."""
     from ..jobs.existing import made_already  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
     try:
-        done = made_already(paths[:-1], paths[-1], config)
+        done = made_already(recordings, out, config)
     except ValueError:
         if not overwrite:
             raise
         return False
     if done:
-        said = json.dumps({"out": str(paths[-1]), "skipped": True})
-        click.echo(said if as_json else f"done already: {paths[-1]} is a result of the same recordings and settings")
+        said = json.dumps({"out": str(out), "skipped": True})
+        click.echo(said if as_json else f"done already: {out} is a result of the same recordings and settings")
     return done
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from ..graph.compute import or_watched, silent
 from .dates import in_dates, in_seconds, is_dated
 
 RECORDING_START = "recording_start"
@@ -43,6 +44,9 @@ def takes_frames(function: Callable[Arguments, Result]) -> Callable[Arguments, R
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{function.__name__}: {error}; its arguments are {tuple(signature.parameters)}.") from None
+        if "progress" in signature.parameters:
+            options: dict[str, Any] = bound.arguments
+            options["progress"] = or_watched(options.get("progress", silent))
         dated = False
         for name, value in bound.arguments.items():
             if value is not None and name in _TAKEN:

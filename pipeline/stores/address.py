@@ -79,6 +79,10 @@ class Address:
         return self.parent / name
 
 
+Given = str | os.PathLike[str] | Address
+"""A path or an address, as callers give it."""
+
+
 Place = Path | Address
 """Where a recording or a result lies."""
 

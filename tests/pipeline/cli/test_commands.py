@@ -61,7 +61,7 @@ def test_version__is_told():
     ("words", "message"),
     [
         (["sing"], "No such command 'sing'"),
-        (["run", "a.npy"], "Name at least one recording, and the output last"),
+        (["run"], "Missing argument"),
         (["run", "a.npy", "out.zarr", "--loud"], "No such option"),
         (["run", "a.npy", "out.zarr", "--features", "waves"], "is not one of 'histogram'"),
         (["run", "a.npy", "out.zarr", "--n-modes", "2.5"], "'2.5' is not a valid integer"),

@@ -40,7 +40,7 @@ def test_dask__lists_the_command_by_its_name(tmp_path):
     share(
         [
             (["run", "none.wav", "out.zarr"], 1, "Error: open_recording: none.wav does not exist."),
-            (["run", "none.wav"], 2, "Error: Name at least one recording, and the output last."),
+            (["run"], 2, "Error: Missing argument"),
             (["run", "none.wav", "out.zarr", "--loud"], 2, "Error: No such option '--loud'"),
             (["sing"], 2, "Error: No such command 'sing'."),
             (["run", "--", "-none.wav", "out.zarr"], 1, "Error: open_recording: -none.wav does not exist."),

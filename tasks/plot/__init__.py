@@ -1,0 +1,1 @@
+"""What pictures of long recordings show of one block: extremes, counts and samples."""
