@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from inspect import isclass
+from inspect import isclass, ismodule
 
 import click
 
@@ -10,6 +10,11 @@ import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.cli.commands import cli
 
 _TOCTREE = "\n```{{toctree}}\n:hidden:\n\n{}\n```\n"
+# Those of our own; what scikit-learn adds to every estimator is described there.
+_MEMBERS = """   :members:
+   :inherited-members: tuple, object, BaseEstimator, TransformerMixin
+   :exclude-members: set_output, get_metadata_routing, set_fit_request, set_transform_request, set_score_request
+"""
 
 
 def api_pages(table: str) -> dict[str, str]:
@@ -37,10 +42,12 @@ def _linked(name: str) -> str:
 
 def _api_page(name: str) -> str:
     """The page of one name, made by autodoc of its docstring."""
-    kind = "autoclass" if isclass(getattr(mo, name)) else "autofunction"
-    members = "   :members:\n   :inherited-members: tuple, object\n" if kind == "autoclass" else ""
+    found, title = getattr(mo, name), name
+    kind = "automodule" if ismodule(found) else "autoclass" if isclass(found) else "autofunction"
+    members = "" if kind == "autofunction" else _MEMBERS
+    name = found.__name__ if ismodule(found) else name
     directives = f".. currentmodule:: manifold_observer.pipeline\n\n.. {kind}:: {name}\n{members}"
-    return f"# {name}\n\n```{{eval-rst}}\n{directives}```\n"
+    return f"# {title}\n\n```{{eval-rst}}\n{directives}```\n"
 
 
 def command_reference() -> str:
