@@ -43,7 +43,7 @@ def attributes(out: Place) -> dict[str, Any]:
 
 def root_digest(out: Place) -> str:
     """Digest of the root of a result, which is another one for other recordings or settings; empty where none is."""
-    return str((_root(out).get("attributes", {}).get(_MANIFEST) or {}).get("root", ""))
+    return str((root_of(out).get("attributes", {}).get(_MANIFEST) or {}).get("root", ""))
 
 
 def names_of(root: dict[str, Any]) -> dict[str, int]:
