@@ -113,8 +113,8 @@ def place(text: str | os.PathLike[str] | Address) -> Place:
     if not isinstance(text, str | os.PathLike):
         kind = type(text).__name__
         raise TypeError(
-            f"place: a place must be a path, or an address such as 's3://bucket/night.zarr'; got {kind}. Name the "
-            "file; what is in memory already needs no opening."
+            f"place: it must be a path, or an address such as 's3://bucket/night.zarr'; got {kind}. Name the file; "
+            "what is in memory already needs no opening."
         )
     plain = os.fspath(text)
     found = _SCHEME.fullmatch(plain)

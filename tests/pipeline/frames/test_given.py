@@ -192,7 +192,7 @@ def test_calendar__there_and_back():
     [
         (lambda: mo.embed("frames.zarr"), TypeError, r"got 'frames.zarr'\. Open recordings with mo.open_recording"),
         (lambda: mo.stft(Path("a.wav"), frame=8), TypeError, "stft: recording must be .*; got 'a.wav'"),
-        (lambda: mo.load(None), TypeError, r"place: a place must be a path, .*; got NoneType\. Name the file"),
+        (lambda: mo.load(None), TypeError, r"place: it must be a path, .*; got NoneType\. Name the file"),
         (lambda: mo.open_recording(np.zeros(3)), TypeError, "must be a path, .*; got ndarray"),
         (lambda: mo.run([xr.DataArray(0)], "b.zarr", CONFIG), TypeError, "must be a path, .*; got DataArray"),
         (
