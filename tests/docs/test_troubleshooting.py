@@ -70,7 +70,7 @@ def warned(call):
 
 
 def test_page__every_heading_has_a_case():
-    assert HEADINGS == list(CASES)
+    assert list(CASES) == HEADINGS
 
 
 @pytest.mark.parametrize("heading", HEADINGS)
