@@ -43,6 +43,7 @@ _NAMES = {
     "smoothed_pca": "smoothed PCA",
 }
 _ABOVE_MAPS = ("observer", *_AVERAGES)
+_ALSO = {"gamma_1": "γ = 1", "tica": "TICA"}
 _FIGURE = "nRMSE, correlation"
 _CLOSE = 0.01
 
@@ -190,7 +191,7 @@ def _everywhere(joined: xr.Dataset, one: str, other: str, claim: str, figure: st
     ]
     differences = [float(np.mean(a - b)) for a, b in pairs]
     measured = f"r higher by {min(differences):+.3f} to {max(differences):+.3f} ({len(pairs[0][0])} realisations)"
-    null = _NAMES.get(other, other)
+    null = _NAMES.get(other) or _ALSO[other]
     return Statement(figure, f"{claim}, at every c in both angles", measured, null, verdicts.exceeds_everywhere(pairs))
 
 

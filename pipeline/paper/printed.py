@@ -277,7 +277,7 @@ _METRICS = {"tangent": _tangent, "isotropic": _isotropic, "angle": _angle, "poin
 
 
 def _circle_works(quick: bool) -> list[Work]:
-    return [Work(f"seed{seed:02d}", printed_circle, {"seed": seed}) for seed in range(1, 4 if quick else 13)]
+    return [Work(f"seed{seed:02d}", printed_circle, {"seed": seed}) for seed in range(1, 4 if quick else 21)]
 
 
 def _judge_circle(joined: xr.Dataset) -> list[Claim]:
