@@ -243,9 +243,9 @@ def test_run__bad_input_ends_in_one_sentence_and_leaves_nothing(call, tmp_path, 
     out = tmp_path / "nowhere" / "out.zarr" if "missing folder" in name else tmp_path / "out.zarr"
     code, text, err = call("run", tmp_path / file, out, *options, "--json")
     assert code == 1
-    assert text == ""
-    assert err.startswith("Error: ")
-    assert err.count("\n") == 1
+    said = json.loads(text)
+    assert said["exit_code"] == 1
+    assert err == f"Error: {said['error']}\n"
     assert message in err
     assert "Traceback" not in err
     assert sorted(tmp_path.iterdir()) == there
