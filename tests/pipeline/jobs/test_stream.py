@@ -668,8 +668,7 @@ def test_continue__killed_in_the_middle_the_same_call_goes_on(learnt, tmp_path):
     script = f"""
         import os, signal
         from pathlib import Path
-        from manifold_observer.pipeline.jobs import load as loading
-from manifold_observer.pipeline.jobs import stream
+        from manifold_observer.pipeline.jobs import stream
         stream.observe_coordinates = lambda *_args, **_options: os.kill(os.getpid(), signal.SIGKILL)
         stream.continue_run(Path({str(learnt("stft"))!r}), [Path(p) for p in {list(map(str, pieces))}], Path("out"))
     """
