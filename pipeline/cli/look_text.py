@@ -126,7 +126,7 @@ def duration(seconds: float) -> str:
     Examples
     --------
     >>> duration(0.25), duration(75), duration(9000), duration(200_000)
-    ('0.25 s', '1 min 15 s', '2 h 30 min', '2 d 8 h')
+    ('0.25 s', '1 min 15 s', '2 h 30 min', '2 d 7 h')
     """
     if seconds < 60:
         return f"{seconds:.3g} s"
