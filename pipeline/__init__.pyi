@@ -1,3 +1,4 @@
+from . import plot as plot
 from .comparison.baselines import baselines as baselines
 from .comparison.scores import class_scores as class_scores
 from .comparison.scores import scores as scores
@@ -18,6 +19,7 @@ from .embedding.tune import tune as tune
 from .engine.config import EmbedConfig as EmbedConfig
 from .engine.config import Engine as Engine
 from .engine.config import Geometry as Geometry
+from .estimator.manifold import ManifoldObserver as ManifoldObserver
 from .frames.features import histogram as histogram
 from .frames.features import identity as identity
 from .frames.features import log_rms as log_rms
@@ -29,6 +31,7 @@ from .frames.recording import open_recording as open_recording
 from .jobs.config import FeatureConfig as FeatureConfig
 from .jobs.config import OpenConfig as OpenConfig
 from .jobs.config import RunConfig as RunConfig
+from .jobs.load import load as load
 from .jobs.run import open_result as open_result
 from .jobs.run import read_embedding as read_embedding
 from .jobs.run import run as run
@@ -44,6 +47,8 @@ from .observers.reconstruction import innovations as innovations
 from .observers.reconstruction import reconstruct as reconstruct
 from .observers.smooth import smooth as smooth
 from .reports.write import report as report
+from .session.example import example as example
+from .session.progress import progress as progress
 from .stores.listing import list_places as list_places
 
 __version__: str

@@ -3,6 +3,7 @@
 import ast
 import re
 import shlex
+from itertools import pairwise
 
 import click
 import numpy as np
@@ -73,6 +74,8 @@ def _filled(word):
 def parsed(words):
     """What click makes of the words of a call; it raises where the program would refuse them."""
     command, rest = _program(words), words[1:] if words[0] != "dask" else words[2:]
+    # Files of settings are made by earlier commands of a page.
+    rest = [word for before, word in pairwise(["", *rest]) if "--config" not in (before, word)]
     while isinstance(command, click.Group) and rest and rest[0] in command.commands:
         command, rest = command.commands[rest[0]], rest[1:]
     try:

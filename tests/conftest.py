@@ -1,12 +1,16 @@
 """Hypothesis profiles by HYPOTHESIS_PROFILE: "quick" at home, "all" in .ci/run, "ci" where time is cheap.
 
-None of them looks at a clock. The quick one draws fewer examples for every property; nothing else differs but the
-number of calls that tests/faults lets fail.
+None of them looks at a clock. The quick one draws fewer examples for every property, takes fewer rows of some tables,
+and lets fewer calls fail in tests/faults.
 """
 
+import atexit
 import contextlib
+import itertools
 import os
+import shutil
 import sys
+import tempfile
 import uuid
 
 import pytest
@@ -16,11 +20,60 @@ from hypothesis import HealthCheck, settings
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# What commands keep on this machine goes to a folder of the tests.
+if "MANIFOLD_OBSERVER_CACHE" not in os.environ:
+    os.environ["MANIFOLD_OBSERVER_CACHE"] = tempfile.mkdtemp(prefix="cache-of-tests-")
+    atexit.register(shutil.rmtree, os.environ["MANIFOLD_OBSERVER_CACHE"], ignore_errors=True)
+
 no_clock = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("quick", max_examples=8, **no_clock)
-settings.register_profile("all", max_examples=25, **no_clock)
+settings.register_profile("all", max_examples=15, **no_clock)
 settings.register_profile("ci", max_examples=300, print_blob=True, **no_clock)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+# Files that take longest, the slowest first: begun late, one of them would keep a single process busy at the end.
+SLOW = [
+    "faults/test_faults",
+    "deploy/test_slurm",
+    "benchmarks/test_small",
+    "clusters/test_kinds",
+    "cli/test_stores",
+    "jobs/test_stream",
+    "corpus/test_corpus_process",
+    "cli/test_signals",
+    "corpus/test_in_buckets",
+    "jobs/test_staging",
+    "corpus/test_corpus_run",
+    "observers/test_certainty",
+    "deploy/test_nightly",
+    "deploy/test_tls",
+]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """One process more than there are cores: many tests wait for processes that they have started."""
+    known = hasattr(os, "sched_getaffinity") and "PYTEST_XDIST_AUTO_NUM_WORKERS" not in os.environ
+    return len(os.sched_getaffinity(0)) + 1 if known else None  # None leaves it to pytest-xdist
+
+
+def pytest_collection_modifyitems(items):
+    """Deal slow files out to the processes, whole, each of which begins with a share of them.
+
+    pytest-xdist gives each process one stretch of all tests, and lets those that have finished take from the others.
+    """
+    shares = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    slow = {name: [item for item in items if str(item.path.with_suffix("")).endswith("/" + name)] for name in SLOW}
+    taken = {id(item) for tests in slow.values() for item in tests}
+    others = [item for item in items if id(item) not in taken]
+    ends = [len(items) * number // shares for number in range(shares + 1)]
+    dealt = []
+    for number, (first, stop) in enumerate(itertools.pairwise(ends)):
+        own = [item for name in SLOW[number::shares] for item in slow[name]]
+        count = max(0, stop - first - len(own))
+        dealt += own + others[:count]
+        others = others[count:]
+    items[:] = dealt + others
 
 
 @pytest.fixture(autouse=True)
@@ -78,3 +131,38 @@ def workers_here():
             yield cluster, client
 
     return start
+
+
+@pytest.fixture(scope="module")
+def in_this_thread():
+    """The synchronous scheduler, the fastest for small graphs."""
+    import dask  # noqa: PLC0415
+
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+@pytest.fixture
+def console(monkeypatch, capsys):
+    """Run the command as the console script does; its exit code, standard output and standard error."""
+
+    from manifold_observer.pipeline.cli import commands as command  # noqa: PLC0415
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["manifold-observer", *map(str, words)])
+        try:
+            command.main()
+            code = 0
+        except SystemExit as left:
+            code = left.code
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def in_this_process(monkeypatch):
+    """Commands compute in this thread instead of starting a cluster."""
+    monkeypatch.setattr(
+        "manifold_observer.pipeline.clusters.cluster.connect", lambda *_args, **_options: contextlib.nullcontext()
+    )

@@ -17,6 +17,7 @@ from manifold_observer.pipeline.cli.commands import cli
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+API = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
 FOLDERS = ("tasks", "pipeline", "datasets")
 # What a user calls besides the public names: simulators and their reading.
 SIMULATORS = (
@@ -51,12 +52,14 @@ def test_examples__run_under_the_installed_name(name, capsys):
 
 
 @pytest.mark.parametrize("name", mo.__all__)
-def test_public_names__have_an_example_and_a_line_in_the_readme(name):
+def test_public_names__have_an_example_and_a_line_in_the_reference(name):
     function = getattr(mo, name)
     assert ">>>" in inspect.getdoc(function)
+    if inspect.ismodule(function):  # its functions have their own examples
+        return
     if inspect.isclass(function):  # of a result: its attributes are described where they stand
         return
-    assert f"`{name}`" in README
+    assert f"`{name}`" in API
     parameters = inspect.signature(function).parameters
     for parameter in parameters:
         assert re.search(rf"^(.+, )?\**{parameter}(, .+)?$", inspect.getdoc(function), re.MULTILINE), parameter
@@ -83,6 +86,14 @@ def test_modules__and_their_functions_say_what_they_are(name):
     for label, value in vars(module).items():
         if inspect.isfunction(value) and value.__module__ == name and not label.startswith("_"):
             assert inspect.getdoc(value), f"{name}.{label}"
+
+
+def test_readme__leads_with_a_picture_and_the_two_commands_and_stays_short():
+    lines = README.splitlines()
+    assert len(lines) <= 100
+    first = [number for number, line in enumerate(lines) if line.startswith(("![", "python3 -m venv"))]
+    assert [lines[number][:2] for number in first] == ["![", "py", "py"]
+    assert first[-1] < 25
 
 
 def readme_blocks(language):

@@ -19,9 +19,12 @@ if TYPE_CHECKING:
     from ..graph.compute import Progress
 
 
+_NAMES = ("set-up", "sphere", "drift", "extension", "circle", "music", "printed-sphere", "printed-circle", "theory")
+
+
 @computing
 @click.command("reproduce")
-@click.argument("name", type=click.Choice(["set-up", "sphere", "drift", "extension", "circle", "music", "all"]))
+@click.argument("name", type=click.Choice([*_NAMES, "all"]))
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--quick", is_flag=True, help="Only a few realisations, to check that everything works.")
 def reproduce_command(name: str, out: Path, quick: bool, cluster: ClusterConfig, as_json: bool) -> None:

@@ -68,6 +68,7 @@ def run_command(
     """
     from ..jobs.events import Event, emit  # noqa: PLC0415
     from ..jobs.label_scores import label_scores  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+    from ..jobs.records import keep_record  # noqa: PLC0415
     from ..jobs.run import check, count_frames, run  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
     recordings, out = result_and_recordings(paths)
@@ -94,6 +95,7 @@ def run_command(
         "seconds": stages.seconds,
         "settings": config.flat(),
     }
+    keep_record(out, {"seconds": stages.seconds, "warnings": said()})
     if scored := label_scores(tree):
         summary["labels"] = scored
     if report is not None:

@@ -28,7 +28,7 @@ class CorpusConfig:
     """
 
     inputs: Sequence[str] = ()
-    """Patterns of recordings, such as in/*.npy or in/**/*.edf; relative ones start at the TOML file."""
+    """Patterns of recordings, such as ``in/*.npy`` or ``in/**/*.edf``; relative ones start at the TOML file."""
     output: str = "out"
     """Folder of the results; it is made where it does not exist."""
     run: RunConfig = field(default_factory=RunConfig)

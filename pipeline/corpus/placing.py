@@ -13,9 +13,10 @@ from ..frames.alike import frames_like
 from ..frames.labels import MAKE_FRAMES
 from ..frames.variables import annotate
 from ..graph.warn import warn
+from ..jobs.load import load
 from ..jobs.progress import Stages
 from ..jobs.reach import reaching
-from ..jobs.run import Given, features_of, notes_of, open_result, store_frames
+from ..jobs.run import Given, features_of, notes_of, store_frames
 from ..jobs.store import start, write_group, writing
 from ..observers.coordinates import place_coordinates
 from ..stores.address import Place, full_name, place
@@ -89,7 +90,7 @@ def apply_map(
         start(folder, attrs)
     if (sentence := in_words(path.stem, found)) is not None:
         warn(f"map: {sentence}")
-    return open_result(target)
+    return load(target)
 
 
 def _origin(shared: SharedMap, path: Place, opened: xr.DataArray) -> dict[str, Any]:

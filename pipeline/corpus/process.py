@@ -17,8 +17,9 @@ from ..jobs.config import RunConfig
 from ..jobs.events import about
 from ..jobs.existing import made_already
 from ..jobs.fingerprint import digest, files_of, stamp
+from ..jobs.load import load
 from ..jobs.progress import Stages
-from ..jobs.run import frames_in, open_all, open_result, run
+from ..jobs.run import frames_in, open_all, run
 from ..stores.address import Place, place
 from ..stores.objects import bytes_of, exists
 from .departing import moments_of
@@ -116,7 +117,7 @@ def _computed(job: Job) -> Outcome:
     adopted = exists(out) and not job.owned
     if adopted:
         _check_same(job)
-        facts = facts_of(open_result(out))
+        facts = facts_of(load(out))
     elif job.shared:
         shared = _read_map(job.shared)
         facts = map_facts(apply_map(shared, place(job.path), out, overwrite=job.owned, stages=Stages()), out)

@@ -74,9 +74,10 @@ def extend(
     Returns
     -------
     ``coordinate(frame, mode)`` in the unit of the embedding's; ``kernel_sum(frame)``, row sum of the affinities
-    :math:`K` to the references, scaled as ``degree`` of the embedding is (one-sided: of :math:`e^{-a_{ij}^2 /
-    \varepsilon}`, the whole step); ``far(frame)``, true where it lies below what all but 0.1 % of the embedded frames
-    have, the affinity to themselves taken off. Attributes: ``method``, ``n_references``, ``far_below``.
+    :math:`K` to the references, scaled as ``degree`` of the embedding is (one-sided: of
+    :math:`e^{-a_{ij}^2 / \varepsilon}`, the whole step); ``far(frame)``, true where it lies below what all but 0.1 %
+    of the embedded frames have, the affinity to themselves taken off. Attributes: ``method``, ``n_references``,
+    ``far_below``.
 
     Raises
     ------

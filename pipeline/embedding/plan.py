@@ -23,6 +23,7 @@ from ..engine.memory import EXACT_FRAMES, LOCAL_BYTES, Shape, tile_bytes
 from ..frames.given import takes_frames
 from ..frames.runs import require_features, task_memory
 from ..frames.segments import short_segments
+from ..graph.card import card
 from ..graph.compute import compute, one_blas_thread, silent, task
 from ..graph.deprecated import moved_into
 from ..graph.limits import Memory, gib
@@ -39,7 +40,7 @@ _TASK_SECONDS, _TRIP_SECONDS = 0.006, 0.03
 _UNEVEN = 1.1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """What an embedding will cost, as :func:`plan` finds it; bytes are upper bounds, seconds an estimate.
 
@@ -91,18 +92,30 @@ class Plan:
 
     def __str__(self) -> str:
         """The plan for people."""
+        return "\n".join([self._title(), *(f"{name:<8} {value}" for name, value in self._rows())])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return card(f"Plan: {self._title()}", self._rows())
+
+    def _title(self) -> str:
+        """What is embedded, and on what."""
+        workers = "1 worker" if self.n_workers == 1 else f"{self.n_workers} workers"
+        return f"{self.n_frames} frames of {self.n_features} features ({self.n_axes} axes) on {workers}"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        """What it will do and cost, and why."""
         where = "" if self.home == "none" else f", tiles {self.home}, {self.passes} passes"
-        lines = [
-            f"{self.n_frames} frames of {self.n_features} features ({self.n_axes} axes) on {self.n_workers} workers",
-            f"way      {self.method}{where}",
-            f"tiles    {self.form} form, {self.precision}, {self.tile} frames a side",
-            f"tasks    {self.tasks}, at most {gib(self.bytes_per_task)} each",
-            f"memory   {gib(self.peak_worker_bytes)} a worker of {gib(self.worker_limit_bytes)}, "
-            f"{gib(self.peak_caller_bytes)} here",
-            f"time     about {_duration(self.seconds)}",
-            *(f"because  {reason}" for reason in self.reasons),
+        memory = f"{gib(self.peak_worker_bytes)} a worker of {gib(self.worker_limit_bytes)}"
+        return [
+            ("way", f"{self.method}{where}"),
+            ("tiles", f"{self.form} form, {self.precision}, {self.tile} frames a side"),
+            ("tasks", f"{self.tasks}, at most {gib(self.bytes_per_task)} each"),
+            ("memory", f"{memory}, {gib(self.peak_caller_bytes)} here"),
+            ("time", f"about {_duration(self.seconds)}"),
+            *(("because", reason) for reason in self.reasons),
         ]
-        return "\n".join(lines)
 
 
 @moved_into("engine", Engine)

@@ -22,7 +22,7 @@ from ..engine.cuts import shrinking_windows
 from ..engine.shrink import PRINCIPAL
 from ..frames.join import seconds_between
 from ..frames.labels import segment_of
-from ..graph.compute import compute, one_blas_thread, silent, task
+from ..graph.compute import compute, one_blas_thread, or_watched, silent, task
 from ..graph.slabs import rows_of
 from ..graph.spans import Span, blocks
 from .references import References, axes_of, packed_precisions, reference_numbers, references
@@ -191,7 +191,7 @@ def _read_new(
     segment = segment_of(frames)
     spans = [span for span in blocks(len(new), _SPAN) if new[slice(*span)].any()]
     made = [_span_tasks(there, rows, segment, past, span, centred) for span in spans]
-    for span, part in zip(spans, compute(made, "extend"), strict=True):
+    for span, part in zip(spans, compute(made, "extend", or_watched()), strict=True):
         own = np.flatnonzero(new[slice(*span)])
         for whole, values in zip(found, part, strict=True):
             whole[span[0] + own] = values[own]

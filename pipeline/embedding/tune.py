@@ -20,6 +20,7 @@ from ..engine.cuts import run_numbers, sample_spans
 from ..frames.conditioning import conditioning_of
 from ..frames.given import takes_frames
 from ..frames.labels import MAKE_FRAMES, frame_labels, in_order, segment_of
+from ..graph.card import card
 from ..graph.compute import Progress, silent
 from .embed import embed
 from .read import known_coordinates
@@ -75,6 +76,13 @@ class Tuned:
             f"{found.by_chance:.1%}"
             for name, found in self.said.items()
         )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, f"foretells {one.share:.1%}, in random order at most {one.by_chance:.1%}")
+            for name, one in self.said.items()
+        ]
+        return card("Settings that were tried", rows, f"Chosen: {self.name}")
 
 
 @takes_frames

@@ -59,7 +59,7 @@ def check_harmless(result: Place) -> None:
     try:
         scan_place(result)
     except ValueError as error:
-        raise ValueError(str(error).replace("open_recording", "open_result", 1)) from None
+        raise ValueError(str(error).replace("open_recording", "load", 1)) from None
 
 
 def _stored(root: Address, folder: str, array: Document, there: dict[str, int] | None) -> Stored:

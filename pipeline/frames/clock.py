@@ -159,7 +159,8 @@ def seconds_of(recording: xr.DataArray) -> NDArray[np.float64]:
     if values.dtype.kind not in "fiu":
         raise ValueError(
             f"recording: time must be numbers of seconds or date-times; got dtype {values.dtype}. "
-            "Convert it, or drop it with recording.drop_vars('time') and set the attribute sampling_rate."
+            "Convert it, as with pandas.to_datetime, or drop it with recording.drop_vars('time') and set the attribute "
+            "sampling_rate."
         )
     units = str(recording["time"].attrs.get("units", "s"))
     factor = seconds_in(units.partition(" since ")[0])

@@ -53,6 +53,64 @@ def in_dates(labelled: Labelled) -> Labelled:
     return labelled.assign_coords(time=(time.dims, dates, attrs))
 
 
+AS_RECORDED = "recorded"
+"""Time as the recordings have it: date-times where they have some."""
+
+
+def in_times(labelled: Labelled, times: str, start: Any, what: str) -> Labelled:
+    """The same with ``time`` as somebody wants it.
+
+    Parameters
+    ----------
+    labelled
+        With ``time`` in seconds, or without a time.
+    times
+        ``"recorded"``, ``"datetime"`` or ``"seconds"``.
+    start
+        Date-time of second 0 where the recording has none, or None.
+    what
+        Begins the error.
+
+    Raises
+    ------
+    ValueError
+        Date-times are wanted, and nobody knows when the recording began; or its own start is another one.
+
+    Examples
+    --------
+    >>> second = xr.DataArray([1.0], dims="frame", coords={"time": ("frame", [60.0])})
+    >>> in_times(second, "datetime", "2020-03-09T12:00", "load: a.zarr").time.values
+    array(['2020-03-09T12:01:00.000000000'], dtype='datetime64[ns]')
+    """
+    if "time" not in labelled.coords:
+        return labelled
+    if start is not None:
+        labelled = _begun(labelled, start, what)
+    if times == "seconds":
+        return labelled
+    if times == "datetime" and "start_time" not in labelled["time"].attrs:
+        raise ValueError(
+            f"{what} has no date-times; got times='datetime'. Say when its second 0 was, as in "
+            "start='2020-03-09T12:00'."
+        )
+    return in_dates(labelled)
+
+
+def _begun(labelled: Labelled, start: Any, what: str) -> Labelled:
+    """The same with a start of its clock, which must be the only one."""
+    try:
+        said = as_text(np.datetime64(start))
+    except ValueError:
+        said = "NaT"
+    if said == "NaT":
+        raise ValueError(f"{what}: start must be a date-time such as '2020-03-09T12:00'; got {start!r}.")
+    own = str(labelled["time"].attrs.get("start_time", said))
+    if np.datetime64(own.removesuffix("Z")) != np.datetime64(said):
+        raise ValueError(f"{what}: start must be that of the recording, {own}; got {said}. Leave it out.")
+    attrs = {**labelled["time"].attrs, "start_time": own}
+    return labelled.assign_coords(time=(labelled["time"].dims, labelled["time"].values, attrs))
+
+
 def as_calendar(stored: xr.Dataset) -> xr.Dataset:
     """The same numbers, with the unit that the CF conventions have for seconds from a date-time, where that is known.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from ..graph.compute import or_watched, silent
 from .dates import in_dates, in_seconds, is_dated
 
 RECORDING_START = "recording_start"
@@ -43,6 +45,9 @@ def takes_frames(function: Callable[Arguments, Result]) -> Callable[Arguments, R
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{function.__name__}: {error}; its arguments are {tuple(signature.parameters)}.") from None
+        if "progress" in signature.parameters:
+            options: dict[str, Any] = bound.arguments
+            options["progress"] = or_watched(options.get("progress", silent))
         dated = False
         for name, value in bound.arguments.items():
             if value is not None and name in _TAKEN:
@@ -56,9 +61,9 @@ def takes_frames(function: Callable[Arguments, Result]) -> Callable[Arguments, R
     return called
 
 
-def _state_in_order(_who: str, _name: str, state: Any) -> Any:
-    """A state or its numbers; other things are the function's to refuse."""
-    return _in_order(state) if hasattr(state, "coords") else state
+def _state_in_order(who: str, name: str, state: Any) -> Any:
+    """A state or its numbers."""
+    return _in_order(state) if hasattr(state, "coords") else array_of(f"{who}: {name}", state, ("frame", "mode"))
 
 
 _TAKEN: dict[str, Callable[[str, str, Any], Any]] = {
@@ -118,6 +123,10 @@ def array_of(what: str, values: Any, dims: tuple[str, str]) -> xr.DataArray:
             f"{wanted}; got a pandas.DataFrame. Choose its columns of numbers: "
             f"xr.DataArray(table[columns], dims={dims}).rename(...), with the columns as {dims[1]!r} coordinate."
         )
+    if isinstance(values, str | os.PathLike):
+        raise TypeError(
+            f"{wanted}; got {os.fspath(values)!r}. Open recordings with mo.open_recording, results with mo.load."
+        )
     if not (hasattr(values, "shape") and hasattr(values, "dtype")):
         raise TypeError(f"{wanted}; got {type(values).__name__}. Wrap it: xr.DataArray(values, dims={dims}).")
     if len(values.shape) != 2:
@@ -155,7 +164,11 @@ def embedding_in_order(who: str, embedding: Any) -> xr.Dataset:
     """
     if not isinstance(embedding, xr.Dataset) or "feature" not in embedding.sizes:
         what = f"a {type(embedding).__name__}"
-        what += f" with dims {tuple(map(str, embedding.sizes))}" if hasattr(embedding, "sizes") else ""
+        what += (
+            f" with dims {tuple(map(str, embedding.sizes))}" if isinstance(embedding, xr.DataArray | xr.Dataset) else ""
+        )
+        if isinstance(embedding, xr.DataTree):
+            what += f" with the groups {', '.join(embedding.children)}"
         raise TypeError(
             f"{who}: embedding must be the Dataset that mo.embed or mo.read_embedding gives; got {what}. "
             "Give the embedding first."

@@ -41,6 +41,11 @@ def attributes(out: Place) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name != _MANIFEST}
 
 
+def root_digest(out: Place) -> str:
+    """Digest of the root of a result, which is another one for other recordings or settings; empty where none is."""
+    return str((root_of(out).get("attributes", {}).get(_MANIFEST) or {}).get("root", ""))
+
+
 def names_of(root: dict[str, Any]) -> dict[str, int]:
     """Files that the root of a result lists, with their sizes; none where it lists nothing."""
     manifest = (root.get("attributes") or {}).get(_MANIFEST) or {}

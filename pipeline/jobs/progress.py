@@ -54,7 +54,8 @@ STAGES = (
 )
 _PLACES = {stage.name: place for place, stage in enumerate(STAGES)}
 # Passes of an eigensolve, until the first one tells how fast the residual falls.
-_USUAL_PASSES = 5
+USUAL_PASSES = 5
+"""Passes that an eigensolve is taken to need at first."""
 _UNITS = 1000
 
 
@@ -79,7 +80,7 @@ class Stages:
         self._within: dict[str, float] = {}
         # Where each stage begins and ends on the bar, from 0 to 1.
         self._parts: dict[str, tuple[float, float]] = {}
-        self._passes = (0, _USUAL_PASSES)
+        self._passes = (0, USUAL_PASSES)
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,17 +21,19 @@ from ..frames.label_files import label_frames, labels_of
 from ..frames.label_place import names_file
 from ..frames.recording import clock, open_recording
 from ..frames.units import alike, units_of
+from ..graph.deprecated import renamed
 from ..observers.bank import learn_bank
 from ..observers.calibrate import calibrate
 from ..observers.certainty import learn_certainty
 from ..observers.coordinates import reads_coordinates
 from ..observers.observe import observe
 from ..observers.smooth import smooth
-from ..stores.address import Address, Place, full_name, place
+from ..stores.address import Address, Given, Place, full_name, place, places
 from .config import RunConfig
 from .filling import write_frames
 from .fingerprint import stamps_of
-from .manifest import check_whole, groups_of
+from .load import load
+from .manifest import check_whole
 from .placement import check_place, placed
 from .progress import Stages
 from .reach import check_reach, reaching
@@ -40,12 +41,12 @@ from .staging import check_there
 from .store import check_space, kept_passes, open_group, passes_beside, start, write_group, writing
 from .workfolder import sweep
 
-Given = str | os.PathLike[str] | Address
-"""A path or an address, as callers give it."""
+open_result = renamed(load, "open_result")
+__all__ = ["Given", "open_result"]
 
 
 def run(
-    recordings: Sequence[Given],
+    recordings: Given | Sequence[Given],
     out: Given,
     config: RunConfig,
     *,
@@ -60,7 +61,7 @@ def run(
     Parameters
     ----------
     recordings
-        Files, or addresses such as ``s3://bucket/night.zarr``, in the order of time.
+        Files, or addresses such as ``s3://bucket/night.zarr``, in the order of time; a single one needs no list.
     out
         Zarr folder to write, or an address for it: groups ``/frames``, ``/embedding``, ``/state``, and ``/smoothed`` if
         asked for.
@@ -92,8 +93,13 @@ def run(
     >>> result["state/state"].sizes
     Frozen({'frame': 300, 'mode': 4})
     """
+    if not isinstance(config, RunConfig):
+        raise TypeError(
+            f"run: config must be a RunConfig; got {type(config).__name__}. Write "
+            "mo.RunConfig(mo.FeatureConfig('log_rms', frame='100ms'))."
+        )
     stages = stages or Stages()
-    paths, target = [place(path) for path in recordings], place(out)
+    paths, target = places(recordings), place(out)
     with (
         writing(target, paths, overwrite=overwrite) as folder,
         _passes_named(folder) as passes,
@@ -106,7 +112,7 @@ def run(
             origin = _origin(paths, opened, frames, config) | _stamped(paths, target, config)
             start(folder, {**origin, **_plain(config.flat())})
         analyse(folder, frames, config, stages, checkpoint=passes)
-    return open_result(target)
+    return load(target)
 
 
 @contextmanager
@@ -121,7 +127,7 @@ def _passes_named(folder: Place) -> Iterator[Path]:
         raise
 
 
-def plan_run(recordings: Sequence[Given], config: RunConfig) -> Plan:
+def plan_run(recordings: Given | Sequence[Given], config: RunConfig) -> Plan:
     """Say what the embedding of a run will cost; a few frames are timed.
 
     Parameters
@@ -144,8 +150,8 @@ def plan_run(recordings: Sequence[Given], config: RunConfig) -> Plan:
     >>> plan_run([path], mo.RunConfig(mo.FeatureConfig("identity"))).n_frames
     300
     """
-    check_reach([place(path) for path in recordings])
-    opened = open_all(recordings, config)
+    check_reach(places(recordings))
+    opened = open_all(places(recordings), config)
     found = plan(features_of(opened, config), **config.embedding.options())
     return replace(found, reasons=(*notes_of(opened), *found.reasons))
 
@@ -264,37 +270,6 @@ def store_frames(folder: Place, frames: xr.DataArray, stages: Stages) -> xr.Data
     check_space(folder, frames.nbytes)
     with stages("features"):
         return write_frames(folder, frames, stages.report)
-
-
-def open_result(out: Given) -> xr.DataTree:
-    """Open a stored result lazily: groups ``/frames``, ``/embedding``, ``/state``, and ``/smoothed`` if asked for.
-
-    Parameters
-    ----------
-    out
-        Folder that :func:`run` wrote, or the address of one.
-
-    Returns
-    -------
-    The tree; ``xr.open_datatree(out)`` gives the same.
-
-    Raises
-    ------
-    FileNotFoundError
-        There is nothing at ``out``.
-    ValueError
-        The result is not complete, or damaged.
-
-    Examples
-    --------
-    >>> open_result("nowhere.zarr")
-    Traceback (most recent call last):
-    FileNotFoundError: open_result: nowhere.zarr does not exist. Check the path.
-    """
-    where = place(out)
-    attrs = check_whole("open_result", where)
-    opened = {name: in_dates(open_group(where, name)) for name in groups_of(where)}
-    return xr.DataTree.from_dict({"/": xr.Dataset(attrs=attrs), **opened})
 
 
 def read_embedding(out: Given) -> xr.Dataset:

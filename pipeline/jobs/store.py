@@ -20,6 +20,7 @@ from manifold_observer.tasks.atomic import sync
 
 from ..frames.dates import as_calendar, from_calendar
 from ..graph.compute import large_graphs
+from ..graph.slabs import source_of
 from ..stores.address import Address, Place
 from ..stores.zarrs import zarr_target
 from .manifest import MARK, attributes, first_foreign, seal
@@ -225,7 +226,19 @@ def write_group(folder: Place, name: str, dataset: xr.Dataset, *, fill: bool = T
 def open_group(folder: Place, name: str) -> xr.Dataset:
     """Open one group lazily, time in seconds; where its numbers turn out to be damaged, the error names the array."""
     where: Any = folder  # our engine reads addresses, too
-    return xr.open_dataset(where, engine=_CheckedGroup, group=name, chunks={})
+    return _labels_at_hand(xr.open_dataset(where, engine=_CheckedGroup, group=name, chunks={}))
+
+
+def _labels_at_hand(opened: xr.Dataset) -> xr.Dataset:
+    """The same with coordinates that are read, and kept, when they are first used: groupby and where take no Dask."""
+    sources = {name: source_of(one.data) for name, one in opened.coords.items() if one.chunks is not None}
+    kept: Any = indexing.MemoryCachedArray
+    plain = {
+        name: xr.Variable(opened[name].dims, kept(source.array), opened[name].attrs, opened[name].encoding)
+        for name, source in sources.items()
+        if isinstance(source, indexing.ImplicitToExplicitIndexingAdapter)
+    }
+    return opened.assign_coords(plain)
 
 
 def check_space(folder: Place, n_bytes: int) -> None:

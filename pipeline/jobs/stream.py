@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import xarray as xr
 
 from ..frames.dates import in_dates
@@ -21,17 +20,19 @@ from ..frames.features import Frame, samples_in
 from ..frames.labels import segment_of
 from ..frames.segments import restarts
 from ..graph.deprecated import renamed
+from ..graph.warn import warn
 from ..observers.bank import BRIDGED
 from ..observers.carries import Seam
 from ..observers.coordinates import observe_coordinates, reads_coordinates
 from ..observers.observe import checked, scan
-from ..stores.address import Place, full_name, place
+from ..stores.address import Given, Place, full_name, place, places
 from ..stores.listing import list_places
 from .continuation import Learnt, Notice, Position, beginning, laid, learnt_from, moved, new_frames, next_frames
+from .load import stream_groups
 from .parts import check_out, check_parts, checked_part, parts_of
 from .progress import Stages
 from .reach import reaching
-from .run import Given, store_frames
+from .run import store_frames
 from .store import alone, open_group, start, write_group, writing
 from .timeline import Stretch
 
@@ -46,7 +47,7 @@ class Step(NamedTuple):
 
 def continue_run(
     result: Given,
-    recordings: Sequence[Given],
+    recordings: Given | Sequence[Given],
     out: Given,
     *,
     hold_back: Frame = 0,
@@ -103,11 +104,11 @@ def continue_run(
     30
     >>> continue_run(folder / "a.zarr", new, folder / "more")[1:]
     (70, 100)
-    >>> open_stream(folder / "more").state.sizes
+    >>> mo.load(folder / "more")["state"].state.sizes
     Frozen({'frame': 100, 'mode': 4})
     """
-    target = place(out)
-    check_out(target, [place(source) for source in (result, *recordings)])
+    target, recordings = place(out), places(recordings)
+    check_out(target, [place(result), *recordings])
     learnt = learnt_from(place(result), clip=clip)
     with alone(target):
         check_parts(target)
@@ -119,7 +120,7 @@ extend_result = renamed(continue_run, "extend_result")
 
 def follow(
     result: Given,
-    recordings: Sequence[Given],
+    recordings: Given | Sequence[Given],
     out: Given,
     *,
     interval: float = 1.0,
@@ -171,8 +172,8 @@ def follow(
     >>> next(steps).added
     100
     """
-    target = place(out)
-    check_out(target, [place(source) for source in (result, *recordings)])
+    target, recordings = place(out), places(recordings)
+    check_out(target, [place(result), *recordings])
     learnt = learnt_from(place(result), clip=clip)
     told = _Once(notice)
     with alone(target):
@@ -190,7 +191,7 @@ def follow(
 
 
 def open_stream(out: Given) -> xr.Dataset:
-    """Open all parts of a stream as one lazy Dataset.
+    """Frames and states of all parts of a stream as one Dataset: deprecated, for :func:`load` opens streams, too.
 
     Parameters
     ----------
@@ -204,35 +205,31 @@ def open_stream(out: Given) -> xr.Dataset:
 
     Raises
     ------
-    FileNotFoundError
-        There are no parts.
-    ValueError
-        A part is missing, or is not complete.
+    FileNotFoundError, ValueError
+        As for :func:`load`.
 
     Examples
     --------
     >>> import tempfile
-    >>> open_stream(Path(tempfile.mkdtemp()))
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     open_stream(Path(tempfile.mkdtemp()))
     Traceback (most recent call last):
-    FileNotFoundError: open_stream: /tmp/... holds no parts. ...
+    FileNotFoundError: load: /tmp/... holds no parts. ...
     """
-    parts = parts_of(place(out))
-    if not parts:
-        raise FileNotFoundError(f"open_stream: {out} holds no parts. Give the OUT of manifold-observer continue.")
-    attrs = [checked_part("open_stream", part) for part in parts][-1]
-    frames, states = ([open_group(part, group) for part in parts] for group in ("frames", "state"))
-    last = states[-1]
-    whole = {str(name): values for name, values in last.data_vars.items() if "frame" not in values.dims}
-    along = {"frames": _along(frames, "frames")}
-    along |= {str(name): _along(states, str(name)) for name in last.data_vars if name not in whole}
-    return in_dates(xr.Dataset({**along, **whole}, attrs={**attrs, **last.attrs}))
+    warn(
+        "open_stream: mo.load opens streams as well, with the groups 'frames' and 'state'; the old name will be "
+        "removed in the next version.",
+        DeprecationWarning,
+    )
+    return stream_dataset(out)
 
 
-def _along(parts: Sequence[xr.Dataset], name: str) -> xr.DataArray:
-    """One variable of all parts, one after the other."""
-    # Parts of an earlier version may lack what states are said to be off by.
-    arrays = [part[name] if name in part else xr.full_like(part["state"], np.nan).rename(name) for part in parts]
-    return xr.concat(arrays, "frame", coords="minimal", compat="override", combine_attrs="override")
+def stream_dataset(out: Given) -> xr.Dataset:
+    """Frames and states of all parts of a stream, in one Dataset."""
+    groups = stream_groups("load", place(out))
+    found = {**groups["frames"].data_vars, **groups["state"].data_vars}
+    return in_dates(xr.Dataset(found, attrs={**groups["/"].attrs, **groups["state"].attrs}))
 
 
 class _Once:

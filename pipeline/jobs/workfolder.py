@@ -27,6 +27,8 @@ _FINISHED = "finished"
 _OURS = ("result", "earlier", "passes", _RUNNING, _KEPT, _FINISHED)
 # Two runs that start at once see each other for some milliseconds, until one of them has given way.
 _PATIENCE = 2.0
+# Folders that this process holds: it need not wait for itself when it clears up beside them.
+_HELD: set[Path] = set()
 
 
 class BusyError(ValueError):
@@ -121,6 +123,7 @@ def holding(parent: Path, name: str, busy: str) -> Iterator[WorkFolder]:
     []
     """
     work = _begin(parent, name)
+    _HELD.add(work.folder)
     try:
         if not _is_alone(work, parent, name):
             raise BusyError(busy)
@@ -132,6 +135,7 @@ def holding(parent: Path, name: str, busy: str) -> Iterator[WorkFolder]:
         if work.spent or not needed:
             remove(work)
         os.close(work.handle)
+        _HELD.discard(work.folder)
 
 
 @contextmanager
@@ -311,7 +315,7 @@ def _lives(path: Path) -> bool:
 
 def _taken(path: Path) -> WorkFolder | None:
     """Hold a work folder that nobody holds; None where somebody does, or has just removed it."""
-    handle = opened_mark(path)
+    handle = None if path in _HELD else opened_mark(path)
     if handle is None:
         return None
     for _ in range(10):

@@ -109,7 +109,7 @@ def place_coordinates(
     new, nothing = np.ones(frames.sizes["frame"], bool), np.zeros((0, embedding.sizes["axis"]))
     read_as_new = read(embedding, frames, np.full(len(new), -1), nothing, centred=centred)
     before = Carried(np.zeros(embedding.sizes["bank"]), nothing)
-    found = _Readings(read_as_new, starts_of(frames), before, new)
+    found = _Readings(read_as_new, starts_of(frames), before, new, centred)
     state = _observed(embedding, frames, found, None)
     return Placed(state, _smoothed(embedding, frames, found) if smoothed else None, read_as_new)
 
@@ -127,29 +127,33 @@ def smooth_coordinates(embedding: xr.Dataset, frames: xr.DataArray, dynamics: st
     ``state(frame, mode)``, ``state_std(frame, mode)`` and ``far(frame)``.
     """
     embedding = learn_bank(embedding, dynamics)
-    found = _readings(embedding, frames, None, None)
-    return _smoothed(learn_certainty(embedding, new=bool(found.new.any())), frames, found)
+    # It may look ahead, so new frames are measured by those on both sides of them, as the embedded ones were.
+    centred = not embedding.attrs.get("causal")
+    found = _readings(embedding, frames, None, None, centred=centred)
+    learnt = learn_certainty(embedding, new=bool(found.new.any()), centred=centred)
+    return _smoothed(learnt, frames, found)
 
 
 class _Readings(NamedTuple):
-    """Coordinates of all frames, where observers start anew, what came before, and which frames are new."""
+    """Coordinates of all frames, where observers start anew, what came before, which are new, how those are seen."""
 
     read: Read
     anew: NDArray[np.bool_]
     before: Carried
     new: NDArray[np.bool_]
+    centred: bool = False
 
 
 def _observed(
     embedding: xr.Dataset, frames: xr.DataArray, readings: _Readings, carry: xr.DataArray | None
 ) -> xr.Dataset:
     """States of frames whose coordinates have been read."""
-    found, anew, before, new = readings
+    found, anew, before, new, centred = readings
     lazy = frames if frames.chunks else frames.chunk()
     lengths = lazy.data.chunks[0]
     parts, last = scan_bank(embedding, Readings(in_deviations(embedding, found.values), anew), lengths, before.bank)
     states = joined(parts, lengths, found.values.shape[1])
-    result = _labelled(embedding, frames, states, found)
+    result = _labelled(embedding, frames, states, found).assign_attrs(has_seen=_seen(embedding, centred))
     ages = ages_of(anew, carry)
     result["state_std"] = state_deviations(embedding, ages, (new, found.far), states)
     past = _past(embedding, frames, before.past)
@@ -162,7 +166,7 @@ def _observed(
 
 def _smoothed(embedding: xr.Dataset, frames: xr.DataArray, readings: _Readings) -> xr.Dataset:
     """Smoothed states of frames whose coordinates have been read."""
-    found, anew, before, new = readings
+    found, anew, before, new, _ = readings
     lazy = frames if frames.chunks else frames.chunk()
     lengths = lazy.data.chunks[0]
     values = in_deviations(embedding, found.values)
@@ -173,20 +177,22 @@ def _smoothed(embedding: xr.Dataset, frames: xr.DataArray, readings: _Readings) 
     result = _labelled(embedding, frames, states, found)
     ages = np.stack([ages_of(anew), ages_of(ends_of(anew))[::-1]])
     result["state_std"] = state_deviations(embedding, ages, (new, found.far), states)
-    result = annotate(result.assign_attrs(smoothed="forwards and backwards"))
+    result = annotate(result.assign_attrs(smoothed="forwards and backwards", has_seen="all frames"))
     return result if frames.chunks else result.compute()
 
 
-def _readings(embedding: xr.Dataset, frames: xr.DataArray, carry: xr.DataArray | None, at: Seam | None) -> _Readings:
+def _readings(
+    embedding: xr.Dataset, frames: xr.DataArray, carry: xr.DataArray | None, at: Seam | None, *, centred: bool = False
+) -> _Readings:
     """Read all frames, embedded and new ones."""
     columns = embedding.sizes["bank"]
     before, at = _before(embedding, frames, carry, at, columns)
     number = embedded_numbers(embedding, frames)
-    found = read(embedding, frames, number, before.past)
+    found = read(embedding, frames, number, before.past, centred=centred)
     anew = starts_of(frames)
     anew[0] = at.filters
     _warn_far(found)
-    return _Readings(found, anew, before, number < 0)
+    return _Readings(found, anew, before, number < 0, centred)
 
 
 def _before(
@@ -233,13 +239,16 @@ def _labelled(embedding: xr.Dataset, frames: xr.DataArray, states: da.Array, fou
     result = xr.Dataset(
         {"state": (("frame", "mode"), states), "far": ("frame", found.far)}, coords={**frame_labels(frames), **labels}
     )
-    told = dynamics_attrs(embedding)
-    causal = bool(embedding.attrs.get("causal"))
+    return result.assign_attrs({"reading": "coordinates", "gain": "bank", **dynamics_attrs(embedding)})
+
+
+def _seen(embedding: xr.Dataset, centred: bool) -> str:
+    """Which frames an estimate depends on, beside those that the embedding was made of."""
     ahead = int(embedding.attrs["window"]) - 1 - int(embedding.attrs["window"]) // 2
-    seen = "the frames up to this one" + (
-        "" if causal else f"; for an embedded frame, the covariance of the {ahead} after it too"
-    )
-    return result.assign_attrs({"reading": "coordinates", "gain": "bank", **told, "has_seen": seen})
+    if embedding.attrs.get("causal") and not centred:
+        return "the frames up to this one"
+    which = "" if centred else "for an embedded frame, "
+    return f"the frames up to this one; {which}the covariance of the {ahead} after it too"
 
 
 def _warn_far(found: Read) -> None:

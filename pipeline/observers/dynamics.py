@@ -135,4 +135,4 @@ def _mixture(ahead: Ahead) -> Mixture:
             tasks.add(known, bank, values[then[own]], where[own])
             for known, then, where in zip(sums, later, followed, strict=True)
         ]
-    return tasks.foretell(sums)
+    return tasks.steadied(tasks.foretell(sums), poles)

@@ -23,7 +23,8 @@ from ..frames.segments import restarts
 from ..frames.variables import annotate
 from ..graph.compute import compute, task
 from ..graph.slabs import chunks_of
-from .carries import given_carry, joined
+from .bank import BRIDGED, learn_bank, mixture_of
+from .carries import given_carry, joined, seam
 from .config import OPTIMAL_GAINS
 from .observe import checked, observe
 
@@ -171,7 +172,7 @@ def _embedded_level(embedding: xr.Dataset, frames: xr.DataArray, state: xr.Datas
 
 def _options(state: xr.Dataset) -> dict[str, Any]:
     """Options of the observer that made a state."""
-    if state.attrs.get("reading") == "coordinates":
+    if _reads_coordinates(state):
         return {"reading": "coordinates", "dynamics": str(state.attrs.get("dynamics", "poles"))}
     kept = {name: state.attrs[name] for name in ("gamma", "gain", "step", "substeps", "initial") if name in state.attrs}
     numbers = {name: value for name, value in kept.items() if not (isinstance(value, str) and value == "none")}
@@ -187,8 +188,8 @@ def _predict(
     lengths = lazy.data.chunks[0]
     states = values.chunk({"frame": lengths, "mode": -1}).data.to_delayed().ravel()
     starts = restarts(segment_of(frames))
-    starts[0] = carry is None
-    before = dask.delayed(np.zeros((1, values.sizes["mode"])) if carry is None else carry.values[None])
+    starts[0] = carry is None or seam(carry, frames, BRIDGED if _reads_coordinates(state) else 0).filters
+    before = dask.delayed(_left_by(embedding, state, carry, values.sizes["mode"]))
     factor, how = _decay(state), conditioning_of(embedding)
     constants = [lift, *(embedding[name].values for name in ("feature_mean", "feature_variance"))]
     parts, sizes, first = [], [], 0
@@ -199,6 +200,21 @@ def _predict(
         sizes.append(size)
         before, first = own, first + length
     return parts, sizes, lengths
+
+
+def _reads_coordinates(state: xr.Dataset) -> bool:
+    """Whether a state was read from coordinates."""
+    return bool(state.attrs.get("reading") == "coordinates")
+
+
+def _left_by(embedding: xr.Dataset, state: xr.Dataset, carry: xr.DataArray | None, n_modes: int) -> Floats:
+    """The state before the first frame, shape (1, modes): that of a carry, which may hold a bank in its place."""
+    if carry is None:
+        return np.zeros((1, n_modes))
+    if not _reads_coordinates(state):
+        return np.asarray(carry.values[None])
+    mixture = mixture_of(learn_bank(embedding, _options(state)["dynamics"]))
+    return mixture.states(np.asarray(carry.values[None, : len(mixture.mean)]))
 
 
 def _innovation_block(
@@ -220,7 +236,7 @@ def _innovation_block(
 
 def _decay(state: xr.Dataset) -> Floats:
     """What is left of a state after a frame of which nothing is known."""
-    if state.attrs.get("reading") == "coordinates":  # the mixture predicts the next frame already
+    if _reads_coordinates(state):  # the mixture predicts the next frame already
         return np.ones(state.sizes["mode"])
     rates = np.atleast_1d(np.asarray(state.attrs["rates"], np.float64))
     return np.exp(-rates) if state.attrs["gain"] in OPTIMAL_GAINS else np.ones(len(rates))

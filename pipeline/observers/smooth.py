@@ -45,7 +45,8 @@ def smooth(
 ) -> xr.Dataset:
     r"""Estimate every state from all frames, those after it included: for recordings that have ended.
 
-    By default the mean of the states that :func:`observe` gives forwards and backwards, each with its own mixture. With
+    By default the mean of the states that :func:`observe` gives forwards and backwards, each with its own mixture; new
+    frames are measured by those on both sides of them, as the embedded ones were. With
     ``preset="paper"`` or any option the smoother of a Kalman filter,
 
     .. math:: \hat x_i = x_i + C\,(\hat x_{i+1} - A x_i), \qquad C = P^{+} A^\top P^{-1}

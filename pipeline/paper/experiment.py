@@ -56,13 +56,20 @@ class Work:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper: where it is made, what was measured, whether it holds, and what would make it hold."""
+    """A claim of the paper: where it is made, what was measured, whether it holds, and what would make it hold.
+
+    ``null`` says what it was tested against, ``test`` gives the difference with its 95 % interval and p; the number
+    ``p`` is that of the test, corrected for all tests of the experiment.
+    """
 
     figure: str
     claim: str
     measured: str
     holds: bool
     remedy: str = ""
+    null: str = ""
+    test: str = ""
+    p: float | None = None
 
 
 @dataclass(frozen=True)
@@ -140,15 +147,17 @@ def claims_table(claims: Mapping[str, Sequence[Claim]]) -> str:
     Examples
     --------
     >>> print(claims_table({"toy": [Claim("1", "it works", "yes", True)]}))
-    | experiment | figure | claim | measured | holds |
-    |---|---|---|---|---|
-    | toy | 1 | it works | yes | yes |
+    | experiment | figure | claim | measured | null | difference [95 % interval], p | holds |
+    |---|---|---|---|---|---|---|
+    | toy | 1 | it works | yes |  |  | yes |
     """
-    lines = ["| experiment | figure | claim | measured | holds |", "|---|---|---|---|---|"]
+    head = "| experiment | figure | claim | measured | null | difference [95 % interval], p | holds |"
+    lines = [head, "|---|---|---|---|---|---|---|"]
     for name, rows in claims.items():
         for row in rows:
             verdict = "yes" if row.holds else f"no{': ' + row.remedy if row.remedy else ''}"
-            lines.append(f"| {name} | {row.figure} | {row.claim} | {row.measured} | {verdict} |")
+            cells = (name, row.figure, row.claim, row.measured, row.null, row.test, verdict)
+            lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

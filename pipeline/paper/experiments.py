@@ -6,7 +6,9 @@ from .circle import CIRCLE
 from .drift import DRIFT
 from .experiment import Experiment
 from .music import MUSIC
+from .printed import PRINTED_CIRCLE, PRINTED_SPHERE
 from .sphere import EXTENSION, SET_UP, SPHERE
+from .theory import THEORY
 
 EXPERIMENTS: dict[str, Experiment] = {
     "set-up": SET_UP,
@@ -15,4 +17,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "extension": EXTENSION,
     "circle": CIRCLE,
     "music": MUSIC,
+    "printed-sphere": PRINTED_SPHERE,
+    "printed-circle": PRINTED_CIRCLE,
+    "theory": THEORY,
 }

@@ -25,6 +25,7 @@ Floats = NDArray[np.float64]
 _MOST_TRACES = 6
 _TRACE_POINTS = 8_000
 _COLUMNS, _ROWS = 1_500, 128
+_MOST_NAMES = 10
 # Numbers of recordings that are read once more, some seconds' worth.
 _MOST_NUMBERS = 2**28
 
@@ -46,12 +47,12 @@ def glance(page: Page, shown: Shown) -> Section:
     panels, notes = [], [why] if why else []
     for k, name in enumerate(traces[0].names if traces else ()):
         drawn = [
-            {"name": name, "t": page.array(shown.time.numbers(one.time), "f8"), "y": page.array(one.values[:, k])}
+            {"name": name, "t": page.array(shown.time.numbers(one.time), "f8"), "y": page.array(one.values[:, k], "i2")}
             for one in traces
         ]
         for one in drawn:
             one["colour"] = "#404040"
-        panels.append(page.panel("lines", title=name, y=_with_unit(name, traces[0].units), series=drawn, height=70))
+        panels.append(page.panel("lines", title=name, y=traces[0].units, series=drawn, height=70))
     if traces and traces[0].of > len(traces[0].names):
         notes.append(f"Shown are {len(traces[0].names)} of {traces[0].of} channels.")
     frames = shown.group("frames")
@@ -123,14 +124,15 @@ def _of_frames(page: Page, shown: Shown, frames: xr.DataArray) -> list[int]:
     low, high = np.nanquantile(values, [0.01, 0.995]) if np.isfinite(values).any() else (0.0, 1.0)
     scaled = np.clip((values - low) / (high - low or 1.0), 0, 1)
     t = shown.time.numbers(time)
-    half = np.median(np.diff(t)) / 2 if n > 1 else 0.5
+    begin, end = _columns(t, edges, starts)
     bottom, top, label = _rows(frames)
+    names = {} if (found := _names(frames)) is None else {"names": found}
     return [
         page.panel(
             "image",
             title="Frames",
-            begin=page.array(t[edges[:-1]] - half, "f8"),
-            end=page.array(t[edges[1:] - 1] + half, "f8"),
+            begin=page.array(begin, "f8"),
+            end=page.array(end, "f8"),
             rows=values.shape[1],
             levels=page.array(np.rint(np.nan_to_num(scaled) * 255), "u1"),
             bottom=bottom,
@@ -140,8 +142,25 @@ def _of_frames(page: Page, shown: Shown, frames: xr.DataArray) -> list[int]:
             low=float(low),
             high=float(high),
             height=150,
+            **names,
         )
     ]
+
+
+def _columns(t: Floats, edges: NDArray[np.int64], starts: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """From when to when each column of the image lasts: to the next one, unless a gap lies between."""
+    half = float(np.median(np.diff(t))) / 2 if len(t) > 1 else 0.5
+    begin, end = t[edges[:-1]] - half, t[edges[1:] - 1] + half
+    end[:-1] = np.where(starts[edges[1:-1]], end[:-1], begin[1:])
+    return begin, end
+
+
+def _names(frames: xr.DataArray) -> list[str] | None:
+    """Names of the rows of the image, where these are few channels."""
+    if "channel" not in frames.coords or frames.sizes["feature"] > _MOST_NAMES:
+        return None
+    names = [str(name) for name in frames["channel"].values]
+    return names if len(set(names)) == len(names) else None
 
 
 def _pooled(values: Floats) -> Floats:
@@ -170,7 +189,7 @@ def _rows(frames: xr.DataArray) -> tuple[float, float, str]:
         frequency = frames["frequency"].values.astype(float)
         if (np.diff(frequency) > 0).all():
             return frequency[0] / 1000, frequency[-1] / 1000, "frequency (kHz)"
-    return 0.5, frames.sizes["feature"] + 0.5, "feature"
+    return 0.5, frames.sizes["feature"] + 0.5, "" if _names(frames) else "feature"
 
 
 def _gaps(shown: Shown, frames: xr.DataArray) -> list[str]:
@@ -199,11 +218,6 @@ def _units(recording: xr.DataArray) -> str:
     """Unit of a recording, where it is one word for all channels."""
     units = recording.attrs.get("units", "")
     return "" if not isinstance(units, str) or units in ("1", "unknown") else units
-
-
-def _with_unit(name: str, units: str) -> str:
-    """A name with its unit."""
-    return f"{name} ({units})" if units else name
 
 
 def _short(error: BaseException) -> str:

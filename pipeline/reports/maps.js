@@ -60,7 +60,7 @@ class DotMap {
   draw() {
     this.width = this.box.clientWidth;
     if (!(this.width > 80)) return;
-    this.height = Math.round(Math.min(this.width, 460) * 0.9);
+    this.height = Math.round(Math.min(this.width, 560) * 0.82);
     this.box.style.height = `${this.height}px`;
     const pen = prepared(this.below, this.width, this.height);
     this.placed = this.spec.kind === "map3" ? this.solid(pen) : this.flat(pen);
@@ -101,7 +101,7 @@ class DotMap {
   }
 
   solid(pen) {
-    const size = Math.min(this.width, this.height) * 0.53;
+    const size = Math.min(this.width, this.height) * 0.56;
     const [turn, tilt] = this.turned;
     const [c, s, ct, st] = [Math.cos(turn), Math.sin(turn), Math.cos(tilt), Math.sin(tilt)];
     const middle = [this.width / 2, this.height / 2];

@@ -13,11 +13,22 @@ const DATE_STEPS = [
 ];
 
 function unpack(cell) {
+  if (cell.step !== undefined) return widened(cell);
   const [kind, text] = Object.entries(cell)[0];
   const binary = atob(text);
   const bytes = new Uint8Array(binary.length);
   for (let i = 0; i < binary.length; i += 1) bytes[i] = binary.charCodeAt(i);
   return new KINDS[kind](bytes.buffer);
+}
+// Numbers kept as whole steps, to keep the page small; the lowest step is nothing.
+function widened({ i2, low, step }) {
+  const binary = atob(i2);
+  const found = new Float32Array(binary.length / 2);
+  for (let k = 0; k < found.length; k += 1) {
+    const whole = ((binary.charCodeAt(2 * k) | (binary.charCodeAt(2 * k + 1) << 8)) << 16) >> 16;
+    found[k] = whole === -32768 ? NaN : low + (whole + 32767) * step;
+  }
+  return found;
 }
 const unpacked = new Map();
 function array(number) {
@@ -73,9 +84,10 @@ function ticks(low, high, about) {
 
 function text(value, step) {
   if (value === 0) return "0";
+  if (!(step > 0)) return short(value);
   const size = Math.max(Math.abs(value), step);
   if (size >= 1e6 || size < 1e-4) return value.toExponential(1).replace("-", "−");
-  const digits = step > 0 ? Math.max(0, Math.min(6, Math.ceil(-Math.log10(step) - 1e-9))) : 3;
+  const digits = Math.max(0, Math.min(6, Math.ceil(-Math.log10(step) - 1e-9)));
   return value.toFixed(digits).replace("-", "−");
 }
 

@@ -1,78 +1,101 @@
-// The page: its panels in their places, its tools, and the spectrum.
-class Spectrum {
+// The page: its panels in their places, its tools, and bars such as eigenvalues.
+class Stems {
   constructor(figure, spec) {
     Object.assign(this, { figure, spec });
     element(element(figure, "figcaption"), "span", "title", spec.title);
     Object.assign(this, canvasPair(figure, spec.title));
     this.above.addEventListener("pointermove", (event) => {
-      const k = Math.round((event.offsetX - 64) / this.step - 0.5);
-      if (k < 0 || k >= spec.values.length) {
-        hideTip();
-        return;
-      }
-      const rows = [["eigenvalue", String(k + 1)], ["μ", spec.values[k].toPrecision(4)]];
-      if (k < spec.residuals.length) rows.push(["residual", spec.residuals[k].toExponential(1)]);
-      showTip(event, rows);
+      const k = Math.floor((event.offsetX - 64) / this.step);
+      if (k < 0 || k >= spec.values.length) hideTip();
+      else showTip(event, [["number", String(k + 1)], [spec.y, spec.values[k].toPrecision(4)]]);
     });
     this.above.addEventListener("pointerleave", hideTip);
   }
 
   draw() {
-    const { values, kept } = this.spec;
-    const width = this.box.clientWidth;
-    const height = 200;
-    this.box.style.height = `${height}px`;
-    const pen = prepared(this.below, width, height);
-    prepared(this.above, width, height);
-    const high = height - 46;
-    const top = Math.max(1, ...values);
-    const low = Math.min(0, ...values);
-    const y = (value) => 8 + high * (1 - (value - low) / (top - low));
-    this.step = Math.min(64, (width - 76) / values.length);
-    pen.strokeStyle = GRID;
+    const { spec } = this;
+    this.width = this.box.clientWidth;
+    if (!(this.width > 80)) return;
+    this.high = 150;
+    this.box.style.height = `${this.high + 50}px`;
+    const pen = prepared(this.below, this.width, this.high + 50);
+    prepared(this.above, this.width, this.high + 50);
+    this.step = Math.min(56, (this.width - 76) / spec.values.length);
+    this.bounds();
     pen.textAlign = "right";
     pen.textBaseline = "middle";
-    for (const [at, step] of stepped(ticks(low, top, 4))) {
-      stroke(pen, 64, y(at), 64 + this.step * values.length, y(at));
+    for (const [value, words] of this.ticks()) {
+      pen.strokeStyle = GRID;
+      stroke(pen, 64, this.y(value), 64 + this.step * spec.values.length, this.y(value));
       pen.fillStyle = INK;
-      pen.fillText(text(at, step), 57, y(at));
+      pen.fillText(words, 57, this.y(value));
     }
-    values.forEach((value, k) => {
-      const x = 64 + this.step * (k + 0.5);
-      pen.strokeStyle = k < kept ? "#0072B2" : "#B8B8B8";
-      pen.fillStyle = pen.strokeStyle;
-      pen.lineWidth = 2;
-      stroke(pen, x, y(0), x, y(value));
-      pen.beginPath();
-      pen.arc(x, y(value), 4.5, 0, 7);
-      pen.fill();
-      if (values.length <= 12 || k % 5 === 4) {
-        pen.fillStyle = INK;
-        pen.textAlign = "center";
-        pen.textBaseline = "top";
-        pen.fillText(String(k + 1), x, height - 34);
-      }
-    });
-    this.gap(pen, y);
+    spec.values.forEach((value, k) => this.stem(pen, value, k));
+    if (spec.gap !== undefined) this.gap(pen, spec.gap);
     pen.fillStyle = FAINT;
     pen.textAlign = "center";
-    pen.fillText("number of the eigenvalue", 64 + (this.step * values.length) / 2, height - 16);
-    sideways(pen, "eigenvalue μ", 10, 8 + high / 2, high);
+    pen.textBaseline = "top";
+    pen.fillText(spec.x, 64 + (this.step * spec.values.length) / 2, this.high + 32);
+    sideways(pen, spec.y, 8, this.high / 2, this.high);
   }
 
-  gap(pen, y) {
+  bounds() {
+    const { values, log } = this.spec;
+    if (!log) {
+      this.ends = [Math.min(0, ...values), Math.max(...values, 1e-12) * 1.12];
+      return;
+    }
+    const found = values.filter((value) => value > 0).map(Math.log10);
+    this.ends = found.length ? [Math.floor(Math.min(...found) - 0.3), Math.ceil(Math.max(...found) + 0.3)] : [-1, 0];
+  }
+
+  ticks() {
+    const [low, high] = this.ends;
+    if (!this.spec.log) return stepped(ticks(low, high, 4)).map(([value, step]) => [value, text(value, step)]);
+    const step = Math.max(1, Math.ceil((high - low) / 4));
+    const found = [];
+    for (let k = Math.ceil(low / step) * step; k <= high; k += step) found.push([10 ** k, `1e${k}`.replace("-", "−")]);
+    return found;
+  }
+
+  y(value) {
+    const [low, high] = this.ends;
+    const at = this.spec.log ? Math.log10(Math.max(value, 10 ** low)) : value;
+    return 8 + (this.high - 8) * (1 - (at - low) / (high - low));
+  }
+
+  stem(pen, value, k) {
+    const { kept, values } = this.spec;
+    const x = 64 + this.step * (k + 0.5);
+    pen.strokeStyle = k < kept ? "#0072B2" : "#B8B8B8";
+    pen.fillStyle = pen.strokeStyle;
+    pen.lineWidth = 2;
+    if (!this.spec.log) stroke(pen, x, this.y(0), x, this.y(value));
+    pen.beginPath();
+    pen.arc(x, this.y(value), 4.5, 0, 7);
+    pen.fill();
+    pen.lineWidth = 1;
+    if (values.length <= 12 || k % 5 === 4) {
+      pen.fillStyle = INK;
+      pen.textAlign = "center";
+      pen.textBaseline = "top";
+      pen.fillText(String(k + 1), x, this.high + 12);
+    }
+  }
+
+  gap(pen, k) {
     const { values } = this.spec;
-    if (values.length < 2) return;
-    let best = 0;
-    for (let k = 1; k + 1 < values.length; k += 1) if (values[k] - values[k + 1] > values[best] - values[best + 1]) best = k;
-    const x = 64 + this.step * (best + 1);
+    const x = 64 + this.step * (k + 1);
+    const [top, bottom] = [this.y(values[k]), this.y(values[k + 1])];
     pen.strokeStyle = "#D55E00";
-    pen.lineWidth = 1.5;
-    stroke(pen, x, y(values[best]), x, y(values[best + 1]));
     pen.fillStyle = "#D55E00";
+    pen.lineWidth = 1.5;
+    stroke(pen, x, top, x, bottom);
+    stroke(pen, x - 4, top, x + 4, top);
+    stroke(pen, x - 4, bottom, x + 4, bottom);
     pen.textAlign = "left";
-    pen.textBaseline = "middle";
-    pen.fillText(`gap ${(values[best] - values[best + 1]).toPrecision(2)}`, x + 5, y(values[best]) + 2);
+    pen.textBaseline = "bottom";
+    pen.fillText(`gap ${(values[k] - values[k + 1]).toPrecision(2)}`, x + 7, top + 6);
   }
 }
 
@@ -138,13 +161,13 @@ function key() {
 
 function start() {
   axes = [0, 1, 2];
-  coloured = content.points.colourings.length > 1 ? 1 : 0;
+  coloured = content.points.first;
   for (const section of document.querySelectorAll("section")) {
     const figures = [...section.querySelectorAll("figure")];
     const timed = figures.filter((one) => ["lines", "image", "strip"].includes(content.panels[one.dataset.panel].kind));
     for (const figure of figures) {
       const spec = content.panels[figure.dataset.panel];
-      if (spec.kind === "spectrum") plain.push(new Spectrum(figure, spec));
+      if (spec.kind === "stems") plain.push(new Stems(figure, spec));
       else if (spec.kind === "map2" || spec.kind === "map3") maps.push(new DotMap(figure, spec));
       else timePanels.push(new TimePanel(figure, spec, figure === timed[timed.length - 1]));
     }

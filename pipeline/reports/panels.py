@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 class Page:
     """What goes to the page: arrays, panels that draw them, and sections of panels with words."""
 
-    arrays: list[dict[str, str]] = field(default_factory=list)
+    arrays: list[dict[str, Any]] = field(default_factory=list)
     panels: list[dict[str, Any]] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
     _known: dict[str, int] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Page:
         (0, 1, 0)
         """
         cell = packed(values, kind)
-        ((_, text),) = cell.items()
+        text = str(sorted(cell.items()))
         if text not in self._known:
             self._known[text] = len(self.arrays)
             self.arrays.append(cell)

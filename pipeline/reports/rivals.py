@@ -68,7 +68,7 @@ def beside(page: Page, shown: Shown, found: Compared, labels: dict[str, xr.DataA
     for (name, values), colour in zip(found.estimates.items(), (COLOURS[0], COLOURS[2], COLOURS[7]), strict=True):
         line = series(xr.DataArray(_scaled(values)[:, :1], dims=("frame", "mode"), coords=clock))
         one = {"name": _TITLES[name], "colour": colour, "t": page.array(shown.time.numbers(line.time), "f8")}
-        one["y"] = page.array(line.values[:, 0])
+        one["y"] = page.array(line.values[:, 0], "i2")
         title = f"{_TITLES[name]}: first coordinate"
         panels.append(page.panel("lines", title=title, y="deviations", series=[one], height=80))
     notes = [

@@ -62,7 +62,7 @@ def _lines(page: Page, shown: Shown, group: xr.Dataset, name: str, colour: str) 
     drawn = [{"name": name, "colour": colour, "t": t, "y": page.array(columns[k])} for k in range(m)]
     if len(parts) > 1:
         for k, one in enumerate(drawn):
-            one |= {"low": page.array(columns[m + k]), "high": page.array(columns[2 * m + k])}
+            one |= {"low": page.array(columns[m + k], "i2"), "high": page.array(columns[2 * m + k], "i2")}
     return drawn
 
 
@@ -104,17 +104,26 @@ def _shown_codes(found: Colouring) -> NDArray[np.int64]:
 def points(page: Page, shown: Shown, labels: dict[str, xr.DataArray], at: NDArray[np.int64]) -> dict[str, Any]:
     """Times and colours of the frames that maps show."""
     state = shown.state
-    by: list[Any] = [None, *(values.rename(name) for name, values in labels.items())]
+    by: list[Any] = [None, *(values.rename(name).assign_attrs(long_name=name) for name, values in labels.items())]
     kinds = [_colours(page, shown, colouring(state, one, at)) for one in by]
     time = shown.time.numbers(times_of(state)[at])
-    return {"time": page.array(time, "f8"), "frame": page.array(at, "i4"), "colourings": kinds, "of": shown.n_frames}
+    first = int(np.argmax([_evenness(one) for one in kinds]))
+    return {"time": page.array(time, "f8"), "frame": page.array(at, "i4"), "colourings": kinds, "first": first}
+
+
+def _evenness(kind: dict[str, Any]) -> float:
+    """Entropy of the classes of a colouring: those that are hardly there do not colour a map; numbers have none."""
+    shares = np.array(kind.get("shares", [1.0]))
+    return float(-(shares * np.log(shares)).sum())
 
 
 def _colours(page: Page, shown: Shown, found: Colouring) -> dict[str, Any]:
     """A colouring as the page has it."""
     if found.classes is not None:
-        codes = page.array(_shown_codes(found), "i4")
-        return {"name": found.name, "codes": codes, "classes": shown_classes(found)}
+        codes = _shown_codes(found)
+        shares = np.unique(codes, return_counts=True)[1] / len(codes)
+        kept = {"codes": page.array(codes, "i4"), "shares": [round(float(share), 6) for share in shares]}
+        return {"name": found.name, "classes": shown_classes(found), **kept}
     values = shown.time.numbers(found.values) if found.name in ("time", "frame") else found.values.astype(np.float64)
     return {"name": found.name, "values": page.array(values, "f8"), "units": found.units}
 

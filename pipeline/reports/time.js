@@ -46,10 +46,26 @@ class TimePanel {
   head(parent) {
     const { kind, series, classes } = this.spec;
     if (kind === "lines" && series.length > 1 && new Set(series.map((one) => one.name)).size > 1) {
-      legend(parent, series.map((one) => [one.name, one.colour]));
+      this.toggles(legend(parent, series.map((one) => [one.name, one.colour])));
     }
     if (kind === "strip") legend(parent, classes.map(([name, , colour]) => [name, colour]));
     if (kind === "image") colourBar(parent, short(this.spec.low), short(this.spec.high), this.spec.z);
+  }
+
+  // A name in the legend shows and hides its line.
+  toggles(list) {
+    [...list.children].forEach((item, k) => {
+      const press = element(null, "button");
+      press.type = "button";
+      press.setAttribute("aria-pressed", "true");
+      press.append(...item.childNodes);
+      item.append(press);
+      press.addEventListener("click", () => {
+        this.spec.series[k].off = !this.spec.series[k].off;
+        press.setAttribute("aria-pressed", String(!this.spec.series[k].off));
+        this.draw();
+      });
+    });
   }
 
   bounds() {
@@ -114,8 +130,8 @@ class TimePanel {
 
   values(pen) {
     const [low, high] = this.y;
-    const about = Math.max(1, Math.floor(this.plot / 32));
-    const at = ticks(low, high, about);
+    const about = Math.max(3, Math.floor(this.plot / 26));
+    const at = this.spec.names ? this.spec.names.map((_, k) => k + 1) : ticks(low, high, about);
     const step = at.length > 1 ? at[1] - at[0] : 0;
     pen.textBaseline = "middle";
     pen.textAlign = "right";
@@ -127,7 +143,8 @@ class TimePanel {
       pen.lineTo(LEFT, y);
       pen.stroke();
       pen.fillStyle = INK;
-      if (y > 4 && y < this.plot - 3) pen.fillText(text(value, step), LEFT - 7, y);
+      const words = this.spec.names ? this.spec.names[value - 1] : text(value, step);
+      if (y > 4 && y < this.plot - 3) pen.fillText(fitted(pen, words, LEFT - (this.spec.y ? 22 : 8)), LEFT - 7, y);
     }
     pen.strokeStyle = INK;
     pen.beginPath();
@@ -141,7 +158,7 @@ class TimePanel {
   lines(pen) {
     let low = Infinity;
     let high = -Infinity;
-    const seen = this.spec.series.map((one) => {
+    const seen = this.spec.series.filter((one) => !one.off).map((one) => {
       const t = array(one.t);
       const first = Math.max(0, place(t, view[0]) - 1);
       const stop = Math.min(t.length, place(t, view[1]) + 1);
@@ -161,7 +178,7 @@ class TimePanel {
     this.y = [low - margin, high + margin];
     const y = (value) => this.plot * (1 - (value - this.y[0]) / (this.y[1] - this.y[0]));
     for (const [one, t, first, stop] of seen) if (one.low !== undefined) this.band(pen, one, t, first, stop, y);
-    for (const [one, t, first, stop] of seen) this.line(pen, one, t, first, stop, y);
+    for (const [one, t, first, stop] of seen.toReversed()) this.line(pen, one, t, first, stop, y);
   }
 
   band(pen, one, t, first, stop, y) {

@@ -47,16 +47,18 @@ def spectrum(page: Page, shown: Shown) -> Section:
     values = embedding["spectrum"].values.astype(np.float64) if "spectrum" in embedding else kept
     values = values if len(values) >= len(kept) else kept
     residual = embedding["residual"].values.astype(np.float64) if "residual" in embedding else np.zeros(0)
-    panel = page.panel(
-        "spectrum", title="Eigenvalues", values=_plain(values), kept=len(kept), residuals=_plain(residual)
-    )
+    numbers = {"x": "number of the eigenvalue", "kept": len(kept)}
+    gap = {"gap": int(np.argmax(-np.diff(values)))} if len(values) > 1 else {}
+    panels = [page.panel("stems", title="Eigenvalues", values=_plain(values), y="eigenvalue μ", **numbers, **gap)]
     notes = [
         f"{len(kept)} of {len(values)} eigenvalues that were looked at are kept; the trivial one (1) is left out. "
         + gap_in_words(values)
     ]
     if len(residual):
+        of = {"values": _plain(residual), "y": "residual", "log": True}
+        panels.append(page.panel("stems", title="Residuals of the eigenpairs", **of, **numbers))
         notes.append(f"Residuals |S v − μ v| certify the eigenpairs; the largest is {residual.max():.1e}.")
-    return Section("Spectrum", (panel,), tuple(notes))
+    return Section("Spectrum", tuple(panels), tuple(notes), side_by_side=True)
 
 
 def gap_in_words(values: Any) -> str:

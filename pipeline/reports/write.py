@@ -13,9 +13,10 @@ import xarray as xr
 from manifold_observer.tasks import atomic
 
 from ..frames.label_files import label_frames, labels_of
-from ..jobs.run import Given, open_result
+from ..jobs.load import load
+from ..jobs.records import recalled
 from ..plot.series import times_of
-from ..stores.address import place
+from ..stores.address import Given, place
 from . import rivals, states, words
 from .data import time_axis
 from .glance import glance
@@ -39,7 +40,7 @@ def report(
     Parameters
     ----------
     result
-        Folder that :func:`run` wrote, or the tree that it or :func:`open_result` gave.
+        Folder that :func:`run` wrote, or the tree that it or :func:`load` gave.
     path
         HTML file to write. An earlier report is replaced, nothing else is.
     labels
@@ -51,7 +52,7 @@ def report(
         Column that holds the labels, for files of labels with several.
     record
         What is known of the run besides its result: ``seconds`` of each stage, and ``warnings``; by default what this
-        machine remembers of it.
+        machine remembers of it, where ``result`` is a folder.
 
     Returns
     -------
@@ -91,13 +92,19 @@ write_report = report
 
 def _shown(result: Given | xr.DataTree, recordings: Sequence[Given] | None, record: Mapping[str, Any] | None) -> Shown:
     """A result with what there is to know about it."""
-    tree = result if isinstance(result, xr.DataTree) else open_result(result)
+    tree = result if isinstance(result, xr.DataTree) else load(result)
     name = str(tree.attrs.get("out", "result.zarr")) if isinstance(result, xr.DataTree) else str(result)
     sources = tree.attrs.get("source_paths", tree.attrs.get("sources", []))
     where = recordings if recordings is not None else [str(one) for one in np.atleast_1d(sources)]
     first = next(group for group in ("state", "frames", "embedding") if group in tree.children)
     axis = time_axis(times_of(tree[first].to_dataset()))
-    return Shown(tree, name, axis, tuple(str(place(one)) for one in where), dict(record or {}))
+    known = record if record is not None else _recalled(result)
+    return Shown(tree, name, axis, tuple(str(place(one)) for one in where), dict(known))
+
+
+def _recalled(result: Given | xr.DataTree) -> Mapping[str, Any]:
+    """What this machine remembers of the run."""
+    return {} if isinstance(result, xr.DataTree) else recalled(place(result))
 
 
 def _labels(shown: Shown, labels: Any, column: str | None) -> dict[str, xr.DataArray]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import urllib.parse
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -79,6 +80,10 @@ class Address:
         return self.parent / name
 
 
+Given = str | os.PathLike[str] | Address
+"""A path or an address, as callers give it."""
+
+
 Place = Path | Address
 """Where a recording or a result lies."""
 
@@ -95,6 +100,8 @@ def place(text: str | os.PathLike[str] | Address) -> Place:
     ------
     ValueError
         An address of an unknown kind, or one that cannot be used.
+    TypeError
+        Neither a path nor an address.
 
     Examples
     --------
@@ -103,6 +110,12 @@ def place(text: str | os.PathLike[str] | Address) -> Place:
     """
     if isinstance(text, Address):
         return text
+    if not isinstance(text, str | os.PathLike):
+        kind = type(text).__name__
+        raise TypeError(
+            f"place: it must be a path, or an address such as 's3://bucket/night.zarr'; got {kind}. Name the file; "
+            "what is in memory already needs no opening."
+        )
     plain = os.fspath(text)
     found = _SCHEME.fullmatch(plain)
     if found is None or (found[1].lower() not in (*BUCKETS, *WEB) and (found[2] == "/" or os.path.lexists(plain))):
@@ -113,6 +126,18 @@ def place(text: str | os.PathLike[str] | Address) -> Place:
     if scheme not in (*BUCKETS, *WEB):
         raise ValueError(f"address: the scheme must be s3, gs, http or https; got {scheme}://. Copy the data to one.")
     return _of_web(scheme, found[3]) if scheme in WEB else _of_bucket(scheme, found[3])
+
+
+def places(given: Given | Sequence[Given]) -> list[Place]:
+    """Several places, or a single one.
+
+    Examples
+    --------
+    >>> places("a.npy") == places(["a.npy"])
+    True
+    """
+    several = [given] if isinstance(given, str | os.PathLike | Address) else given
+    return [place(one) for one in several]
 
 
 def is_address(text: str | os.PathLike[str] | Address) -> bool:

@@ -38,8 +38,8 @@ def cache_folder() -> Path:
 
     Examples
     --------
-    >>> cache_folder().name
-    'manifold-observer'
+    >>> cache_folder().is_absolute()
+    True
     """
     given = os.environ.get("MANIFOLD_OBSERVER_CACHE")
     if given:

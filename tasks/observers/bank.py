@@ -30,6 +30,8 @@ Memory = Floats | Filter
 _PENALTY = 0.1
 # What a later frame counts beside the next one, in deviations, and pairs of frames that tell of it at least.
 _LATER, _PAIRS = 0.5, 100
+# Pole of the plain observer that mixtures are drawn towards, and by how much.
+_PLAIN, _TOWARDS = 0.7, 0.2
 
 
 class Mixture(NamedTuple):
@@ -248,6 +250,24 @@ def foretell(several: Sequence[Sums]) -> Mixture:
     size, alike = (np.einsum("km,kj,jm->m", turned, squares, other) for other in (turned, nearest.weights))
     scaled = turned * np.where(size > 1e-12, alike / np.maximum(size, 1e-12), 0.0)
     return nearest._replace(weights=np.asarray(scaled, np.float64))
+
+
+def steadied(mixture: Mixture, poles: Floats) -> Mixture:
+    """The mixture drawn by a fifth towards a plain observer of every coordinate, the one whose pole is nearest to 0.7.
+
+    A ridge draws weights towards 0, which no state is. What frames share by overlapping foretells the next ones as well
+    as what lasts does; a plain observer has learnt nothing from it.
+
+    Examples
+    --------
+    >>> learnt = Mixture(np.zeros(2), np.ones(2), np.array([[1.0], [0.0]]))
+    >>> steadied(learnt, np.array([0.0, 0.7])).weights.ravel()
+    array([0.8, 0.2])
+    """
+    k, m = mixture.weights.shape
+    plain, own = np.zeros((k, m)), int(np.abs(poles - _PLAIN).argmin()) * m + np.arange(m)
+    plain[own, np.arange(m)] = mixture.deviation[own]
+    return mixture._replace(weights=(1 - _TOWARDS) * mixture.weights + _TOWARDS * plain)
 
 
 def _squares(sums: Sums, mean: Floats, deviation: Floats) -> Floats:

@@ -302,8 +302,10 @@ def _run(drives: Floats, started: Floats, anew: Booleans, transition: Floats) ->
 
     turned = np.linalg.solve(vectors, drives.T.astype(complex))
     turned[:, anew] = np.linalg.solve(vectors, started[anew].T.astype(complex))
-    bounds = [*np.flatnonzero(anew), len(drives)]
-    for first, stop in itertools.pairwise(bounds):
+    begins = np.flatnonzero(anew)
+    lengths = np.diff([*begins, len(drives)])
+    for length in np.unique(lengths):  # runs of one length at once: calls cost more than short runs do
+        runs = begins[lengths == length, None] + np.arange(length)
         for row, pole in zip(turned, poles, strict=True):
-            row[first:stop] = lfilter([1.0], [1.0, -pole], row[first:stop])
+            row[runs] = lfilter([1.0], [1.0, -pole], row[runs])
     return np.ascontiguousarray((vectors @ turned).real.T)

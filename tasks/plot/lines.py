@@ -110,4 +110,4 @@ def runs(codes: Integers) -> tuple[Integers, Integers]:
     (array([0, 2]), array([2, 3]))
     """
     begin = np.flatnonzero(np.concatenate([[True], np.diff(codes) != 0])) if len(codes) else np.zeros(0, np.int64)
-    return begin, np.append(begin[1:], len(codes))
+    return begin, np.append(begin, len(codes))[1:].astype(np.int64)

@@ -65,7 +65,7 @@ def measure(n_frames: int, repeats: int = 3) -> dict[str, Any]:
             for kind, out in places.items():
                 found.setdefault(f"write {kind}", []).append(seconds(lambda out=out: write(out, frames, small)))
                 requests = server.requests()
-                found.setdefault(f"read {kind}", []).append(seconds(lambda out=out: mo.open_result(out).load()))
+                found.setdefault(f"read {kind}", []).append(seconds(lambda out=out: mo.load(out).load()))
         n_objects = len(sizes(place("s3://results/0.zarr")))
     told = {name: round(statistics.median(values), 2) for name, values in found.items()}
     ratios = {f"{what} ratio": round(told[f"{what} bucket"] / told[f"{what} disk"], 1) for what in ("write", "read")}

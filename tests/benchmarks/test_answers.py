@@ -50,13 +50,58 @@ def test_answers__the_same_numbers_in_two_runs_and_from_the_cache(tmp_path):
     answers, case = importlib.import_module("answers"), part("simulations").gestures(length=150)
     ways = answers.chosen_ways(["paper eight"], [])
     runs = [answers.run([case], ways, ["dm"], modes=4, cache=folder) for folder in (tmp_path, tmp_path, None)]
-    assert len(list(tmp_path.glob("*.npz"))) == 3
+    assert len(list(tmp_path.glob("*.npz"))) == 4
     assert runs[0][0]["truths"] == runs[1][0]["truths"] == runs[2][0]["truths"]
 
 
 def test_answers__unknown_setting_is_refused():
     with pytest.raises(ValueError, match="gama"):
         importlib.import_module("answers").chosen_ways([], [["gama=1"]])
+
+
+def test_intervals__hold_the_truth_as_often_as_they_say_and_shrink_with_more_frames():
+    """Two readings of the same worth: the difference is luck, and 0 lies within the interval nearly always."""
+    intervals, judge = part("intervals"), part("judge")
+    truth = part("case").Truth(np.sin(np.arange(2000) / 9))
+    held, widths = 0, []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        own, other = truth.values[:, None] + rng.normal(size=(2, 2000, 1))
+        for n in (500, 2000):
+            known = truth._replace(values=truth.values[:n])
+            found = intervals.behind(own[:n], other[:n], known, judge.held_out(known))
+            widths.append(found.high - found.low)
+        held += found.low <= 0 <= found.high
+    assert held >= 34
+    assert np.mean(widths[1::2]) < 0.7 * np.mean(widths[::2])
+    by = judge.score(other, truth) - judge.score(own, truth)
+    assert found.by == pytest.approx(by, abs=1e-9)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_intervals__of_classes_are_about_the_difference_of_the_scores(classes):
+    intervals, judge = part("intervals"), part("judge")
+    rng = np.random.default_rng(0)
+    labels = np.arange(1200) // 40 % classes
+    truth = part("case").Truth(labels)
+    good, poor = (labels[:, None] + spread * rng.normal(size=(1200, 2)) for spread in (0.4, 1.0))
+    found = intervals.behind(poor, good, truth, judge.held_out(truth))
+    assert found.by == pytest.approx(judge.score(good, truth) - judge.score(poor, truth), abs=1e-9)
+    assert 0 < found.low < found.by < found.high
+
+
+def test_halves__rivals_that_learn_from_the_first_half_read_the_first_as_before_and_the_second_nearly_so():
+    halves, rivals, case = part("halves"), part("rivals"), part("simulations").gestures(length=400)
+    streamed = halves.streamed(case, 200, 4)
+    known = rivals.condition(case.plain[:200], case.kind)
+    spans = [slice(0, 200)]
+    for name, made in (("pca", rivals.principal(known, 4)), ("dm", rivals.diffusion_maps(known, spans, 4, 0.01))):
+        found = next(values for key, values in streamed.items() if key.startswith(f"{name} conditioned"))
+        pole = 0.7 if name == "pca" else 0.0
+        np.testing.assert_allclose(found[:200], rivals.smoothed(made, spans, pole), atol=1e-6)
+    judge = part("judge")
+    truth = case.truths["gesture"]
+    assert all(judge.streamed_score(values, truth, 200) > 0.5 for values in streamed.values())
 
 
 def test_report__a_refusal_counts_as_lost():

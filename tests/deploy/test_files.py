@@ -134,7 +134,8 @@ def test_images__are_of_this_version():
     named = [
         line for path in FILES for line in path.read_text().splitlines() if re.search(r"\bimage:|docker build", line)
     ]
-    image = f"{PROJECT['name']}:{PROJECT['version']}"
+    (version,) = re.findall(r"^version: (\S+)$", (ROOT / "docs" / "CITATION.cff").read_text(), re.MULTILINE)
+    image = f"{PROJECT['name']}:{version}"
     assert len(named) >= 5
     for line in [*named, *(DEPLOY / "docker" / "Dockerfile").read_text().splitlines()[1:2]]:
         assert image in line, line

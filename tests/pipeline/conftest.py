@@ -1,22 +1,11 @@
 """Fixtures of the graph layer."""
 
-import contextlib
-import sys
-
 import dask
 import numpy as np
 import pytest
 import xarray as xr
 
-from manifold_observer.pipeline.cli import commands as command
 from strategies import smooth_motion
-
-
-@pytest.fixture(scope="module")
-def in_this_thread():
-    """The synchronous scheduler, the fastest for small graphs."""
-    with dask.config.set(scheduler="synchronous"):
-        yield
 
 
 def _refuse(*_args, **_options):
@@ -48,27 +37,3 @@ def make_frames():
         )
 
     return make
-
-
-@pytest.fixture
-def console(monkeypatch, capsys):
-    """Run the command as the console script does; its exit code, standard output and standard error."""
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["manifold-observer", *map(str, words)])
-        try:
-            command.main()
-            code = 0
-        except SystemExit as left:
-            code = left.code
-        return code, *capsys.readouterr()
-
-    return run
-
-
-@pytest.fixture
-def in_this_process(monkeypatch):
-    """Commands compute in this thread instead of starting a cluster."""
-    monkeypatch.setattr(
-        "manifold_observer.pipeline.clusters.cluster.connect", lambda *_args, **_options: contextlib.nullcontext()
-    )

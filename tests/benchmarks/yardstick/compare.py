@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import judge, rivals
+from . import halves, intervals, judge, report, rivals
 from .case import Case, Truth, segments
 from .kept import kept
 from .ways import Answer, Way
@@ -20,7 +20,7 @@ Row = dict[str, Any]
 
 MODES = 8
 """Coordinates of the rivals beside those with as many as a way has."""
-_SOURCES = [Path(module.__file__ or "").read_text(encoding="utf-8") for module in (rivals, judge)]
+_SOURCES = [Path(module.__file__ or "").read_text(encoding="utf-8") for module in (rivals, judge, halves)]
 
 
 def compare(
@@ -45,7 +45,9 @@ def compare(
         [_SOURCES[0], case.plain, case.kind, spans, max(counts), wanted],
         lambda: rivals.bases(case, max(counts), wanted),
     )
-    rows = {}
+    made = [*_SOURCES, case.plain, case.kind, spans, modes]
+    learnt = kept(cache, made, lambda: halves.streamed(case, len(case.plain) // 2, modes))
+    rows: Row = {}
     for key, truth in case.truths.items():
         own = {name: _way_scores(answer, truth, found, spans, counts, modes) for name, answer in answers.items()}
         others = {str(m): _rival_scores(case, truth, found, spans, m, cache) for m in counts}
@@ -55,7 +57,10 @@ def compare(
             "chance": _chance(answers, truth),
             "ways": own,
             "rivals": others,
+            "halves": _rival_halves(learnt, found, spans, truth, modes),
         }
+        for name, answer in answers.items():
+            own[name] |= _intervals(answer, report.Line(case.name, key, rows[key]), name, truth, (found, spans))
     return {
         "case": case.name,
         "features": case.why,
@@ -140,6 +145,49 @@ def _way_scores(
     return scores
 
 
+def _intervals(asked: Asked, line: report.Line, way: str, truth: Truth, rival: tuple[Mapping[str, Array], Any]) -> Row:
+    """By how much a way is behind the best of diffusion maps and PCA alike, behind the best of all, and streamed."""
+    whole, streamed, _ = asked
+    if whole is None:
+        return {}
+    n, m = whole.state.shape
+    every, folds = report.rivals_of(line, way, str(m)), judge.held_out(truth)
+    told: Row = {}
+    for key, names in (("behind alike", (*report.MAPS, *report.PCA_ALIKE)), ("behind all", None)):
+        name, _ = report.best(every, names)
+        other = whole.coordinates if name == "own dm" else _formed(name, whole, *rival)
+        if other is not None:
+            told[key] = [name, *intervals.behind(whole.state, other, truth, folds)]
+    late = judge.halves(truth, n // 2)
+    if streamed is not None and late:
+        told["lost"] = [*intervals.behind(streamed.state, whole.state, truth, late)]
+    return told
+
+
+def _formed(name: str, whole: Answer, found: Mapping[str, Array], spans: list[slice]) -> Array | None:
+    """A rival by the name of its form."""
+    m = whole.state.shape[1]
+    base = next((base for base in found if name.startswith(base)), None)
+    if base is None:
+        return None
+    if name.endswith("alike"):
+        return None if whole.poles is None else rivals.alike(found[base][:, :m], spans, whole.poles)
+    return dict(rivals.smoothings(base, found[base][:, :m], spans)).get(name)
+
+
+def _rival_halves(
+    learnt: Mapping[str, Array], found: Mapping[str, Array], spans: list[slice], truth: Truth, modes: int
+) -> dict[str, list[float]]:
+    """Of some rivals the second half: learnt from all frames, and from the first half alone."""
+    n, told = len(truth.values), {}
+    for name, estimate in learnt.items():
+        base, pole = name.rsplit(" pole ", 1)
+        if base in found:
+            whole = rivals.smoothed(found[base][:, :modes], spans, float(pole))
+            told[name] = [judge.streamed_score(values, truth, n // 2) for values in (whole, estimate)]
+    return told
+
+
 def _rival_scores(
     case: Case, truth: Truth, found: Mapping[str, Array], spans: list[slice], m: int, cache: Path | None
 ) -> dict[str, float]:
@@ -149,5 +197,5 @@ def _rival_scores(
         forms = (form for name, values in found.items() for form in rivals.smoothings(name, values[:, :m], spans))
         return {name: np.array(judge.score(values, truth)) for name, values in forms}
 
-    what = [*_SOURCES, case.plain, case.kind, spans, truth.values, m, sorted(found)]
+    what = [*_SOURCES[:2], case.plain, case.kind, spans, truth.values, m, sorted(found)]
     return {name: float(score) for name, score in kept(cache, what, make).items()}

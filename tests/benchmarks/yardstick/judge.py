@@ -7,7 +7,7 @@ seen all frames, unless they are streamed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,23 +25,44 @@ _APART = 10
 _SHUFFLES, _PIECES = 10, 12
 
 
+Folds = list[tuple[Array, Array]]
+"""(learn, judged) masks over all frames."""
+
+
+class Reading(NamedTuple):
+    """What was read of the judged frames (n, k), one column a way of reading, and what is true there (n,)."""
+
+    read: Array
+    actual: Array
+
+
 def score(estimate: Array, truth: Truth) -> float:
     """Correlation, or balanced accuracy, over all blocks that were held out in turn."""
-    return _score(estimate, truth, list(_folds(_known(truth))))
+    return scored(reading(estimate, truth, held_out(truth)), truth)
 
 
 def streamed_score(estimate: Array, truth: Truth, n_first: int) -> float:
     """The same of the frames after the first ones, on which the read-out is fitted; NaN where they have no truth."""
+    folds = halves(truth, n_first)
+    return scored(reading(estimate, truth, folds), truth) if folds else np.nan
+
+
+def held_out(truth: Truth) -> Folds:
+    """Every fifth of the known frames in turn."""
+    return list(_folds(_known(truth)))
+
+
+def halves(truth: Truth, n_first: int) -> Folds:
+    """The first frames to learn from, the others to judge; nothing where they have no truth in common."""
     known = _known(truth)
     early = np.arange(len(known)) < n_first
     if truth.is_class:
         both = np.intersect1d(truth.values[known & early], truth.values[known & ~early])
         known = known & np.isin(truth.values, both)
         if len(both) < 2:
-            return np.nan
-    if min((known & early).sum(), (known & ~early).sum()) < 2 * _APART:
-        return np.nan
-    return _score(estimate, truth, [(known & early, known & ~early)])
+            return []
+    enough = min((known & early).sum(), (known & ~early).sum()) >= 2 * _APART
+    return [(known & early, known & ~early)] if enough else []
 
 
 def chance(estimate: Array, truth: Truth, seed: int = 0) -> tuple[float, float]:
@@ -74,17 +95,22 @@ def _folds(known: Array) -> Iterator[tuple[Array, Array]]:
         yield known & ~beside, held_out
 
 
-def _score(estimate: Array, truth: Truth, folds: list[tuple[Array, Array]]) -> float:
-    """All readings together against the truth."""
+def reading(estimate: Array, truth: Truth, folds: Folds) -> Reading:
+    """What an estimate says of every judged frame; numbers as departures from the mean of what was learnt."""
     if truth.is_class:
-        readings = [_read_classes(estimate[learn], truth.values[learn], estimate[held]) for learn, held in folds]
-        actual = np.concatenate([truth.values[held] for _, held in folds])
-        return float(np.mean([_balanced(column, actual) for column in np.concatenate(readings).T]))
+        read = [_read_classes(estimate[learn], truth.values[learn], estimate[held]) for learn, held in folds]
+        return Reading(np.concatenate(read), np.concatenate([truth.values[held] for _, held in folds]))
     # From the mean of what was learnt: the means of the other blocks fall where the mean of a block rises, and an
     # estimate that says nothing would be far below 0 wherever the truth is slow.
     parts = [(learn, held, truth.values - truth.values[learn].mean()) for learn, held in folds]
-    readings = [_read_numbers(estimate[learn], apart[learn], estimate[held]) for learn, held, apart in parts]
-    return _correlation(np.concatenate(readings), np.concatenate([apart[held] for _, held, apart in parts]))
+    read = [_read_numbers(estimate[learn], apart[learn], estimate[held])[:, None] for learn, held, apart in parts]
+    return Reading(np.concatenate(read), np.concatenate([apart[held] for _, held, apart in parts]))
+
+
+def scored(found: Reading, truth: Truth) -> float:
+    """Mean score of all ways of reading."""
+    how = _balanced if truth.is_class else _correlation
+    return float(np.mean([how(column, found.actual) for column in found.read.T]))
 
 
 def _read_numbers(estimate: Array, truth: Array, held_out: Array) -> Array:

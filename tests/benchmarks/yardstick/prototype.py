@@ -54,6 +54,8 @@ class Settings(NamedTuple):
     ahead: tuple[int, ...] = (1, 2, 4, 8)
     later: float = 0.5
     least_pairs: int = 100
+    plain: float = 0.7
+    towards: float = 0.2
     look_ahead: tuple[int, ...] = (3, 5)
 
 
@@ -247,7 +249,10 @@ def observed(coordinates: Array, frames: Conditioned, settings: Settings) -> Arr
         for ahead, now in several.items()
         if ahead == 1 or len(now) >= settings.least_pairs
     ]
-    return _leading(np.hstack(said), said[0], several[1])
+    mixed = _leading(np.hstack(said), said[0], several[1])
+    plain = smoothed(coordinates, frames.runs, settings.plain)
+    plain = plain - plain[frames.embedded].mean(axis=0)
+    return (1 - settings.towards) * mixed + settings.towards * plain
 
 
 def _ridge(bank: Array, coordinates: Array, now: Array, ahead: int, settings: Settings) -> Array:

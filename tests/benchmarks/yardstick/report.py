@@ -60,7 +60,7 @@ MAPS = ("own dm", *(f"dm {label} pole 0.0" for label in _SETS))
 PCA_ALIKE = tuple(f"pca {label} alike" for label in _SETS)
 TICA_ALIKE = tuple(f"tica {label} alike" for label in _SETS)
 _COLUMNS = ("own dm", "dm raw", "dm cond.", "pca alike raw", "cond.", "tica alike raw", "cond.", "best rival")
-_COLUMNS += ("streamed", "whole")
+_COLUMNS += ("above dm and pca alike", "above best", "streamed", "whole", "streamed above whole")
 
 
 def counts_of(results: Sequence[Row], way: str, modes: int) -> dict[str, Callable[[str], str]]:
@@ -70,9 +70,9 @@ def counts_of(results: Sequence[Row], way: str, modes: int) -> dict[str, Callabl
 
 
 def table(results: Sequence[Row], ways: Sequence[str], modes: int) -> str:
-    """Markdown, a row a truth; rivals have as many coordinates as the first way."""
+    """Markdown, a row a truth; rivals have as many coordinates as the first way, intervals 95 %."""
     count = counts_of(results, ways[0], modes)["as many coordinates"]
-    head = ["recording", "truth", "chance", f"**{ways[0]}**", *ways[1:], "modes", *_COLUMNS]
+    head = ["recording", "truth", "chance", f"**{ways[0]}**", *ways[1:], *_COLUMNS]
     known = lines(results) + lines(results, controls=True)
     rows = [head, ["---"] * len(head), *(_row(line, ways, count(line.case)) for line in known)]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)
@@ -87,12 +87,13 @@ def _row(line: Line, ways: Sequence[str], count: str) -> list[str]:
         line.case,
         line.truth + (" (control)" if line.row["control"] else ""),
         _short(line.row["chance"]["mean"]),
-        f"**{states[0]}**",
+        f"**{states[0] if own else 'refused'}**",
         *states[1:],
-        count if own else "refused",
         *(_short(scores.get(key)) for key in (*MAPS, *PCA_ALIKE, *TICA_ALIKE)),
         f"{_short(score)} {name}",
+        *(_above(interval(line, ways[0], key)) for key in ("behind alike", "behind all")),
         *(_short(own.get(f"{key}, second half")) for key in ("streamed", "whole")),
+        _above(interval(line, ways[0], "lost")),
     ]
 
 
@@ -117,9 +118,11 @@ def summary(results: Sequence[Row], ways: Sequence[str], modes: int) -> Iterator
             if numbers not in seen:
                 yield from _against(known, way, what, count)
             seen.add(numbers)
+        yield from _luck(lines(results), way)
         yield from _streaming(lines(results), way)
         yield from _controls(lines(results, controls=True), way, results)
         yield from _told(results, way)
+    yield from _rivals_streamed(lines(results))
     if len(ways) > 1:
         yield from _left_out(lines(results), ways)
 
@@ -152,6 +155,41 @@ def _against(known: list[Line], way: str, what: str, count: Callable[[str], str]
     yield f"  highest mean of a rival: {_highest(every, [line.row['chance']['mean'] for line in known])}"
 
 
+_ALLOWED = {
+    "behind alike": (0.02, "the best dm and PCA alike"),
+    "behind all": (0.03, "the best of all rivals"),
+    "lost": (0.05, "the embedded half, streamed"),
+}
+
+
+def interval(line: Line, way: str, key: str) -> list[float] | None:
+    """By how much a way is behind, and between what with 95 %."""
+    found = line.row["ways"][way].get(key)
+    return None if found is None else [float(number) for number in found if not isinstance(number, str)]
+
+
+def _luck(known: list[Line], way: str) -> Iterator[str]:
+    """Every truth that is behind by more than is allowed, with its interval, and how many are so beyond it."""
+    for key, (allowed, what) in _ALLOWED.items():
+        every = {f"{line.case} {line.truth}": interval(line, way, key) for line in known}
+        late = {name: found for name, found in every.items() if found is not None and found[0] > allowed}
+        each = "; ".join(f"{name} {by:.2f} [{low:.2f}, {high:.2f}]" for name, (by, low, high) in late.items())
+        sure = sum(low > allowed for _, low, _ in late.values())
+        yield f"  {way} behind {what} by more than {allowed}: {len(late)}, surely {sure}{': ' if late else ''}{each}"
+
+
+def _rivals_streamed(known: list[Line]) -> Iterator[str]:
+    """What rivals lose that are learnt from the first half alone."""
+    names = dict.fromkeys(name for line in known for name in line.row.get("halves", {}))
+    for name in names:
+        pairs = np.array([line.row["halves"][name] for line in known if name in line.row.get("halves", {})], float)
+        pairs = pairs[np.isfinite(pairs).all(axis=1)]
+        if len(pairs):
+            loss = pairs[:, 0] - pairs[:, 1]
+            said = f"mean {pairs[:, 1].mean():.3f}, loss {loss.mean():.3f}, at most .05 for {_share(loss <= 0.05)}"
+            yield f"{name}, learnt from the first half alone, reads the second: {said}"
+
+
 def _behind(own: np.ndarray, every: list[dict[str, float]], names: Sequence[str] | None) -> np.ndarray:
     """By how much a way is behind the best of some rivals."""
     return np.array([best(scores, names)[1] for scores in every]) - own
@@ -176,7 +214,7 @@ def _streaming(known: list[Line], way: str) -> Iterator[str]:
     if len(loss):
         yield (
             f"  {way} streamed through the embedding of the first half: mean loss {loss.mean():.3f}, at most .05 for "
-            f"{_share(loss <= 0.05)}"
+            f"{_share(loss <= 0.05)}; it reads {np.nanmean(pairs[:, 1]):.3f}"
         )
 
 
@@ -227,6 +265,14 @@ def _left_out(known: list[Line], ways: Sequence[str]) -> Iterator[str]:
 def _share(holds: np.ndarray) -> str:
     """How many of how many."""
     return f"{holds.sum()} of {len(holds)}, {100 * holds.mean():.0f} %" if len(holds) else "none"
+
+
+def _above(found: list[float] | None) -> str:
+    """A difference the other way round, with its interval, or a dash."""
+    if found is None:
+        return "-"
+    by, low, high = (f"{-number:+.2f}".replace("0.", ".", 1) for number in (found[0], found[2], found[1]))
+    return f"{by} [{low}, {high}]"
 
 
 def _short(score: float | None) -> str:

@@ -436,7 +436,7 @@ def test_reproduce__prints_the_table_and_where_it_is(call, tmp_path, monkeypatch
     monkeypatch.setattr("manifold_observer.pipeline.paper.experiments.EXPERIMENTS", {"circle": toy_experiment()})
     code, text, err = call("reproduce", name, tmp_path / "paper", "--quick")
     assert (code, err) == (0, "")
-    assert "| circle | 1 | x is 2 | x is 2 | yes |" in text
+    assert "| circle | 1 | x is 2 | x is 2 |  |  | yes |" in text
     assert text.rstrip().endswith(str(tmp_path / "paper"))
     code, text, _ = call("reproduce", name, tmp_path / "paper", "--quick", "--json")
     assert json.loads(text)["claims"]["circle"][0]["holds"] is True

@@ -8,6 +8,7 @@ import xarray as xr
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.cli.commands import main
+from manifold_observer.pipeline.jobs.stream import stream_dataset
 from manifold_observer.pipeline.stores.address import place
 from manifold_observer.pipeline.stores.objects import read, sizes, upload, write
 from strategies import QUICK
@@ -39,13 +40,13 @@ def said(capsys, *words):
 def test_commands__run_continue_plan_and_tune_of_a_bucket(walk, tmp_path, capsys):
     code, out, _ = said(capsys, "run", f"{walk}/a.npy", f"{walk}/a.zarr", *OPTIONS, "--cluster", "none", "--json")
     assert (code, json.loads(out)["out"]) == (0, f"{walk}/a.zarr")
-    mo.run([tmp_path / "a.npy"], tmp_path / "a.zarr", mo.RunConfig.from_json(mo.open_result(f"{walk}/a.zarr").settings))
+    mo.run([tmp_path / "a.npy"], tmp_path / "a.zarr", mo.RunConfig.from_json(mo.load(f"{walk}/a.zarr").settings))
     for there in (walk, tmp_path):
         for names in ("b",), ("b", "c"):
             words = [f"{there}/a.zarr", *(f"{there}/{name}.npy" for name in names), f"{there}/more"]
             code, out, err = said(capsys, "continue", *words, "--json")
             assert (code, json.loads(out or "{}").get("added")) == (0, 50), err
-    one, other = mo.open_stream(f"{walk}/more"), mo.open_stream(tmp_path / "more")
+    one, other = stream_dataset(f"{walk}/more"), stream_dataset(tmp_path / "more")
     assert one.state.values.tobytes() == other.state.values.tobytes()
     assert sorted({name.split("/")[0] for name in sizes(place(f"{walk}/more"))}) == ["000000.zarr", "000001.zarr"]
     code, out, _ = said(capsys, "continue", f"{walk}/a.zarr", f"{walk}/[bc].npy", f"{walk}/more", "--json")
@@ -92,5 +93,5 @@ def test_run__on_a_cluster_workers_write_to_the_bucket(walk, workers_here, tmp_p
     with workers_here(2):
         mo.run([f"{walk}/a.npy"], f"{walk}/a.zarr", config)
     mo.run([tmp_path / "a.npy"], tmp_path / "a.zarr", config)
-    there, here = mo.open_result(f"{walk}/a.zarr"), xr.open_datatree(tmp_path / "a.zarr")
+    there, here = mo.load(f"{walk}/a.zarr"), xr.open_datatree(tmp_path / "a.zarr")
     assert there["state/state"].values.tobytes() == here["state/state"].values.tobytes()

@@ -1,4 +1,4 @@
-"""The page about corpora: every command on it runs, in its order, and ends as it says."""
+"""The page about corpora says what there is; tests/docs runs its blocks."""
 
 import re
 import shlex
@@ -29,15 +29,8 @@ def blocks(language):
     return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
 
 
-def test_page__commands_run_in_their_order(folder, in_this_process, console):
-    commands = [line for block in blocks("bash") for line in block.splitlines() if line]
-    assert len(commands) == 9
-    for line in commands:
-        words = shlex.split(line)[1:]
-        words += ["--cluster", "none"] if words[0] == "run" else []
-        code, _, said = console(*words)
-        assert code == 0, (line, said)
-    assert {path.name for path in (folder / "out").glob("*.zarr")} == {"corpus.zarr", "night1.zarr", "night2.zarr"}
+def test_page__shows_every_command():
+    assert len([line for block in blocks("bash") for line in block.splitlines() if line]) == 9
 
 
 def test_page__its_least_file_says_what_init_writes(folder, console):
@@ -46,14 +39,6 @@ def test_page__its_least_file_says_what_init_writes(folder, console):
     console(*shlex.split(blocks("bash")[0])[1:])
     assert read_corpus(Path("least.toml")).config == read_corpus(Path("nightly.toml")).config
     assert tomllib.loads(text)["run"] == tomllib.loads(Path("nightly.toml").read_text())["run"]
-
-
-def test_page__python_runs(folder):
-    space = {}
-    for block in blocks("python"):
-        exec(block, space)
-    assert space["status"].counts == {"done": 2}
-    assert space["table"].loc["night1", "n_frames"] == 80
 
 
 def test_page__names_every_setting():

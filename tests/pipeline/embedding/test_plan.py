@@ -65,7 +65,7 @@ def test_plan__reads_well():
     lines = str(
         mo.plan(FRAMES, n_modes=3, engine=mo.Engine(form="quadratic", precision="float64"), preset="paper")
     ).splitlines()
-    assert lines[0] == "600 frames of 4 features (4 axes) on 1 workers"
+    assert lines[0] == "600 frames of 4 features (4 axes) on 1 worker"
     assert lines[1] == "way      exact, tiles local, 12 passes"
     assert lines[2] == "tiles    quadratic form, float64, 512 frames a side"
     assert [line.split()[0] for line in lines[3:]] == ["tasks", "memory", "time", "because", "because"]
@@ -356,3 +356,11 @@ def test_seconds__landmarks_in_the_window_form_cost_more_a_pair_the_farther_they
     ratios = [planning._apart(shape(n, "window", p=128), 2000) for n in (2_000, 20_000, 40_000, 10**6)]
     assert 1 <= ratios[0] < ratios[1] == ratios[2] == ratios[3] < 2
     assert planning._apart(shape(10**6, "factor"), 2000) == 1
+
+
+def test_plan__is_a_card_in_a_notebook_that_says_what_its_text_says():
+    found = mo.plan(xr.DataArray(np.random.default_rng(0).normal(size=(300, 3)), dims=("frame", "feature")))
+    page = found._repr_html_()
+    for line in str(found).splitlines()[1:]:
+        name, value = line[:8].strip(), line[9:]
+        assert f"{name}</th><td>{value}</td>" in page

@@ -90,9 +90,16 @@ def test_command__prints_one_json_object(tmp_path, capsys):
     assert said["candidates"]["default"]["foretold"] > said["candidates"]["default"]["by_chance"]
 
 
-@pytest.mark.parametrize("words", [["a.toml"], ["a.npy", "a.txt"]])
-def test_command__wants_recordings_and_a_toml(tmp_path, capsys, words):
-    code, _, err = command(capsys, "tune", *(tmp_path / word for word in words))
-    assert code == 2
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (["a.toml"], 2, "Name at least one recording before the file to write"),
+        (["a.npy", "a.txt"], 1, "a.npy"),  # what does not end in .toml is a recording, and neither is there
+    ],
+)
+def test_command__wants_recordings_and_a_toml(tmp_path, capsys, words, code, sentence):
+    found, _, err = command(capsys, "tune", *(tmp_path / word for word in words))
+    assert found == code
     assert "Error: " in err
+    assert sentence in err
     assert not [*tmp_path.iterdir()]

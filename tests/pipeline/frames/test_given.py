@@ -1,6 +1,7 @@
 """What users have just works, or ends in one sentence at the call; date-times come back to who gave some."""
 
 import datetime
+from pathlib import Path
 
 import dask.array as da
 import numpy as np
@@ -13,6 +14,7 @@ from manifold_observer.pipeline.frames.dates import as_calendar, from_calendar, 
 from strategies import share, smooth_motion
 
 N = 300
+CONFIG = mo.RunConfig(mo.FeatureConfig("identity"), embedding=mo.EmbedConfig(n_modes=2))
 START = np.datetime64("2020-03-09T12:00:00.25", "ns")
 VALUES = smooth_motion(np.random.default_rng(0), N, 3)
 DATES = START + np.arange(N) * np.timedelta64(10, "ms")
@@ -183,3 +185,40 @@ def test_calendar__there_and_back():
     plain = xr.Dataset(coords={"time": time})
     assert from_calendar(as_calendar(plain)).identical(plain)
     assert xr.decode_cf(as_calendar(plain))["time"].values[0] == np.datetime64("2020-03-09T12:00:00.5")
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "match"),
+    [
+        (lambda: mo.embed("frames.zarr"), TypeError, r"got 'frames.zarr'\. Open recordings with mo.open_recording"),
+        (lambda: mo.stft(Path("a.wav"), frame=8), TypeError, "stft: recording must be .*; got 'a.wav'"),
+        (lambda: mo.load(None), TypeError, r"place: it must be a path, .*; got NoneType\. Name the file"),
+        (lambda: mo.open_recording(np.zeros(3)), TypeError, "must be a path, .*; got ndarray"),
+        (lambda: mo.run([xr.DataArray(0)], "b.zarr", CONFIG), TypeError, "must be a path, .*; got DataArray"),
+        (
+            lambda: mo.run("a.npy", "b.zarr", "identity"),
+            TypeError,
+            r"config must be a RunConfig; got str\. Write mo.Run",
+        ),
+        (lambda: mo.observe(xr.DataTree(), np.eye(2)), TypeError, r"got a DataTree with the groups \. Give the"),
+        (lambda: mo.progress("bar").__enter__(), TypeError, "file must be open for writing, .*; got 'bar'"),
+        (
+            lambda: mo.reconstruct(xr.Dataset({"lift": ("feature", [0.0])}), [1]),
+            TypeError,
+            "reconstruct: state must be",
+        ),
+    ],
+)
+def test_given__what_is_typed_in_a_notebook_is_refused_in_a_sentence(call, kind, match):
+    with pytest.raises(kind, match=match):
+        call()
+
+
+def test_given__a_single_recording_needs_no_list(tmp_path):
+    np.save(tmp_path / "a.npy", np.random.default_rng(0).normal(size=(60, 2)).cumsum(axis=0))
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.npy"):
+        mo.run(str(tmp_path / "nowhere.npy"), tmp_path / "b.zarr", CONFIG)
+    tree = mo.run(str(tmp_path / "a.npy"), tmp_path / "b.zarr", CONFIG)
+    assert tree.attrs["sources"] == [str(tmp_path / "a.npy")]
+    np.save(tmp_path / "c.npy", np.random.default_rng(1).normal(size=(60, 2)).cumsum(axis=0))
+    assert mo.continue_run(tmp_path / "b.zarr", tmp_path / "c.npy", tmp_path / "more").added == 60

@@ -9,7 +9,7 @@ from manifold_observer.pipeline.frames.recording import clock
 from manifold_observer.pipeline.frames.units import alike, in_units, power_of_ten, seconds_in
 from manifold_observer.pipeline.jobs.config import RunConfig
 from manifold_observer.pipeline.jobs.run import plan_run, run
-from manifold_observer.pipeline.jobs.stream import continue_run
+from manifold_observer.pipeline.jobs.stream import continue_run, stream_dataset
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 WALK = np.random.default_rng(0).normal(size=(160, 3)).cumsum(axis=0)
@@ -128,7 +128,7 @@ def test_observe__units_that_differ_from_channel_to_channel_are_compared_by_name
 def test_continue__goes_on_in_the_units_of_the_result(tmp_path):
     run([stored(tmp_path / "a.nc", WALK[:80], "mV")], tmp_path / "out.zarr", CONFIG)
     continue_run(tmp_path / "out.zarr", [stored(tmp_path / "b.nc", WALK[80:] / 1000, "V")], tmp_path / "more")
-    np.testing.assert_allclose(mo.open_stream(tmp_path / "more").frames.values, WALK[80:], rtol=1e-12)
+    np.testing.assert_allclose(stream_dataset(tmp_path / "more").frames.values, WALK[80:], rtol=1e-12)
     with pytest.raises(ValueError, match=r"got 'mV' and 'mA' in .*c\.nc"):
         continue_run(tmp_path / "out.zarr", [stored(tmp_path / "c.nc", WALK[80:], "mA")], tmp_path / "other")
 

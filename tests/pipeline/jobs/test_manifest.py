@@ -13,9 +13,10 @@ import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.jobs import manifest
 from manifold_observer.pipeline.jobs.config import RunConfig
 from manifold_observer.pipeline.jobs.continuation import learnt_from
-from manifold_observer.pipeline.jobs.run import open_result, read_embedding, run
+from manifold_observer.pipeline.jobs.load import load
+from manifold_observer.pipeline.jobs.run import read_embedding, run
 from manifold_observer.pipeline.jobs.store import open_group
-from manifold_observer.pipeline.jobs.stream import continue_run
+from manifold_observer.pipeline.jobs.stream import continue_run, stream_dataset
 from strategies import share
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
@@ -94,7 +95,7 @@ def test_results__open_in_plain_xarray_and_zarr_without_a_warning(made):
             root = zarr.open_group(made / "a.zarr", mode="r", use_consolidated=consolidated)
             assert sorted(name for name, _ in root.members()) == ["embedding", "frames", "state"]
     for tree in trees:
-        xr.testing.assert_identical(tree.load(), open_result(made / "a.zarr").load())
+        xr.testing.assert_identical(tree.load(), load(made / "a.zarr").load())
         assert not any(name.startswith("_nc") for name in tree.attrs)
 
 
@@ -107,19 +108,19 @@ def test_results__the_list_names_every_file(made):
 
 
 @pytest.mark.parametrize("damage", [missing, cut, emptied])
-def test_open_result__names_any_file_that_is_missing_or_short(copied, damage):
+def test_load__names_any_file_that_is_missing_or_short(copied, damage):
     out = copied / "a.zarr"
     for path in files(out):
         content = path.read_bytes()
         damage(path)
         named = path.relative_to(out).as_posix() if path.parent != out else "is not a result, or was not finished"
         with pytest.raises(ValueError, match=rf"a\.zarr.*{named}.* again"):
-            open_result(out)
+            load(out)
         path.write_bytes(content)
-    open_result(out)
+    load(out)
 
 
-def test_open_result__names_metadata_that_were_changed(copied):
+def test_load__names_metadata_that_were_changed(copied):
     out = copied / "a.zarr"
     for path in [path for path in files(out) if path.name == "zarr.json"]:
         content = path.read_text()
@@ -129,12 +130,12 @@ def test_open_result__names_metadata_that_were_changed(copied):
             with pytest.raises(
                 ValueError, match=rf"{path.relative_to(out).as_posix()} has been changed.*Copy it again"
             ):
-                open_result(out)
+                load(out)
         path.write_text(content)
-    open_result(out)
+    load(out)
 
 
-def test_open_result__a_flipped_bit_anywhere_in_a_chunk_names_the_array(copied):
+def test_load__a_flipped_bit_anywhere_in_a_chunk_names_the_array(copied):
     out = copied / "a.zarr"
     for path in share(chunks(out), 3):
         content = path.read_bytes()
@@ -144,44 +145,44 @@ def test_open_result__a_flipped_bit_anywhere_in_a_chunk_names_the_array(copied):
             with pytest.raises(ValueError, match=rf"store: .*{group}.* damaged .*Copy the result again"):
                 open_group(out, group).load()
             path.write_bytes(content)
-    assert np.isfinite(open_result(out)["state/state"]).all()
+    assert np.isfinite(load(out)["state/state"]).all()
 
 
-def test_open_result__the_array_is_named_to_the_last_part(copied):
+def test_load__the_array_is_named_to_the_last_part(copied):
     flip(copied / "a.zarr/state/state/c/0/0", 30)
-    tree = open_result(copied / "a.zarr")
+    tree = load(copied / "a.zarr")
     tree["frames"].load()
     with pytest.raises(ValueError, match=r"a\.zarr/state/state must be as it was written; it is damaged"):
         tree["state/state"].mean().compute()
 
 
-def test_open_result__files_too_many(copied):
+def test_load__files_too_many(copied):
     out = copied / "a.zarr"
     (out / "notes.txt").write_text("what I saw")  # which nobody reads
-    open_result(out)
+    load(out)
     (out / "state/state/c/1").mkdir()
     (out / "state/state/c/1/0").write_bytes(b"of another result")
     with pytest.raises(ValueError, match=r"state/state/c/1/0 is one too many\. Copy it again"):
-        open_result(out)
+        load(out)
 
 
-def test_open_result__links_to_the_files_are_as_good(copied):
+def test_load__links_to_the_files_are_as_good(copied):
     """As git-annex lays them."""
     path = copied / "a.zarr/state/state/c/0/0"
     path.rename(copied / "elsewhere")
     path.symlink_to(copied / "elsewhere")
-    assert np.isfinite(open_result(copied / "a.zarr")["state/state"]).all()
+    assert np.isfinite(load(copied / "a.zarr")["state/state"]).all()
     (copied / "elsewhere").unlink()
     with pytest.raises(ValueError, match="state/state/c/0/0 is missing"):
-        open_result(copied / "a.zarr")
+        load(copied / "a.zarr")
 
 
-def test_open_result__one_of_an_earlier_version_opens_with_a_warning(copied):
+def test_load__one_of_an_earlier_version_opens_with_a_warning(copied):
     root = json.loads((copied / "a.zarr/zarr.json").read_text())
     del root["attributes"]["_nc_manifest"]
     (copied / "a.zarr/zarr.json").write_text(json.dumps(root))
     with pytest.warns(UserWarning, match="was written by an earlier version, so damage cannot be detected"):
-        assert open_result(copied / "a.zarr")["state/state"].shape == (60, 4)
+        assert load(copied / "a.zarr")["state/state"].shape == (60, 4)
 
 
 def test_check_whole__only_what_is_used(copied):
@@ -226,10 +227,10 @@ def test_continue__a_stream_does_not_go_on_from_what_is_damaged(made, copied, da
 
 
 @pytest.mark.parametrize("damage", [missing, cut, emptied, flipped])
-def test_open_stream__refuses_what_is_damaged(copied, damage):
+def test_load__of_a_stream_refuses_what_is_damaged(copied, damage):
     damage(chunks(copied / "more/000000.zarr/state/state")[0])
     with pytest.raises(ValueError, match=r"000000\.zarr.*state/state"):
-        mo.open_stream(copied / "more").load()
+        stream_dataset(copied / "more").load()
 
 
 def test_command__damage_is_one_sentence(copied, console):

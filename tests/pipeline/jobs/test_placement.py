@@ -21,9 +21,10 @@ import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.jobs import mark, placement, store, workfolder
 from manifold_observer.pipeline.jobs import run as job
 from manifold_observer.pipeline.jobs.config import RunConfig
+from manifold_observer.pipeline.jobs.load import load
 from manifold_observer.pipeline.jobs.placement import rename_new
 from manifold_observer.pipeline.jobs.progress import Stages
-from manifold_observer.pipeline.jobs.run import open_result, run
+from manifold_observer.pipeline.jobs.run import run
 from manifold_observer.pipeline.jobs.store import alone, check_space, passes_beside, start, write_group, writing
 from manifold_observer.pipeline.jobs.stream import continue_run
 from manifold_observer.pipeline.jobs.workfolder import holding, work_folders
@@ -71,7 +72,7 @@ def fill(folder, values=VALUES):
 
 
 def state(out):
-    return open_result(out)["state/state"].values
+    return load(out)["state/state"].values
 
 
 def notes(path):

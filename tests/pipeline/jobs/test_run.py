@@ -11,8 +11,9 @@ import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.engine import exact as ways
 from manifold_observer.pipeline.jobs import run as job
 from manifold_observer.pipeline.jobs.config import RunConfig
+from manifold_observer.pipeline.jobs.load import load
 from manifold_observer.pipeline.jobs.progress import Stages
-from manifold_observer.pipeline.jobs.run import open_result, read_embedding, run
+from manifold_observer.pipeline.jobs.run import read_embedding, run
 from manifold_observer.pipeline.jobs.workfolder import work_folders
 from strategies import embed_options, share
 
@@ -149,14 +150,14 @@ def test_run__overwrites_when_asked(tmp_path):
     assert run([other], tmp_path / "out.zarr", config, overwrite=True)["state/state"].sizes["frame"] == 60
 
 
-def test_open_result__refuses_what_is_not_complete(tmp_path):
+def test_load__refuses_what_is_not_complete(tmp_path):
     xr.Dataset(attrs={"complete": False}).to_zarr(tmp_path / "a.zarr", zarr_format=3, consolidated=True)
     with pytest.raises(ValueError, match="was not finished"):
-        open_result(tmp_path / "a.zarr")
+        load(tmp_path / "a.zarr")
     with pytest.raises(ValueError, match="is not a result"):
-        open_result(tmp_path)
+        load(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"b\.zarr does not exist"):
-        open_result(tmp_path / "b.zarr")
+        load(tmp_path / "b.zarr")
 
 
 @pytest.mark.parametrize(

@@ -115,18 +115,18 @@ def test_writing__what_appears_meanwhile_is_never_replaced_and_the_result_is_kep
     assert by_name(out) == small
 
 
-def test_open_result__a_copy_without_its_root_is_no_result(bucket):
+def test_load__a_copy_without_its_root_is_no_result(bucket):
     out = place(f"{bucket}/a.zarr")
     write_small(out)
     remove([out / "zarr.json"])
     with pytest.raises(ValueError, match="is not a result, or was not finished"):
-        mo.open_result(str(out))
+        mo.load(str(out))
     with pytest.raises(FileNotFoundError, match=r"none\.zarr does not exist\. Check the path\."):
-        mo.open_result(f"{bucket}/none.zarr")
+        mo.load(f"{bucket}/none.zarr")
 
 
 @pytest.mark.parametrize("damage", ["missing", "cut", "bytes", "metadata"])
-def test_open_result__damage_is_found(bucket, damage):
+def test_load__damage_is_found(bucket, damage):
     out = place(f"{bucket}/a.zarr")
     write_small(out)
     chunk, metadata = out / "state" / "state" / "c" / "0", out / "state" / "state" / "zarr.json"
@@ -140,7 +140,7 @@ def test_open_result__damage_is_found(bucket, damage):
     else:
         write(metadata, read(metadata) + b" ")
     with pytest.raises(ValueError, match=r"state/state.*(missing|has \d+ bytes|damaged|has been changed)"):
-        mo.open_result(str(out))["state/state"].load()
+        mo.load(str(out))["state/state"].load()
 
 
 def killed_at(s3, process, method, within, number=1):
@@ -198,7 +198,7 @@ def test_writing__killed_at_any_request_the_next_one_finishes_with_the_same_bits
     killed(s3, [sys.executable, "-c", SMALL, str(out)], method, at, number)
     if look(out / "zarr.json") is None:
         with pytest.raises((ValueError, FileNotFoundError)):
-            mo.open_result(out)
+            mo.load(out)
         write_small(out)
     else:  # the request was heard, though nobody heard the answer
         with pytest.raises(ValueError, match="already exists"):
@@ -388,14 +388,14 @@ def test_writing__a_place_that_cannot_be_written_is_refused(bucket, out):
         write_small(out.format(host=place(bucket).host))
 
 
-def test_open_result__of_a_web_server_is_checked_too(bucket, tmp_path):
+def test_load__of_a_web_server_is_checked_too(bucket, tmp_path):
     write_small(tmp_path / "a.zarr")
     server = web_server(tmp_path)
     try:
-        assert mo.open_result(f"{server.address}/a.zarr")["state/state"].values.tolist() == [1.0] * 50
+        assert mo.load(f"{server.address}/a.zarr")["state/state"].values.tolist() == [1.0] * 50
         (tmp_path / "a.zarr" / "state" / "state" / "c" / "0").unlink()
         with pytest.raises(ValueError, match="state/state/c/0 is missing"):
-            mo.open_result(f"{server.address}/a.zarr")
+            mo.load(f"{server.address}/a.zarr")
     finally:
         server.stop()
 
@@ -415,5 +415,5 @@ def test_writing__to_googles_storage(small, bucket, s3, monkeypatch):
         write_small(out, meanwhile=second)
     assert by_name(out) == small
     write_small(out, 2.0, overwrite=True)
-    assert mo.open_result(out)["state/state"].values.tolist() == [2.0] * 50
+    assert mo.load(out)["state/state"].values.tolist() == [2.0] * 50
     assert left("gs://google", "a.zarr") == []

@@ -14,8 +14,8 @@ import xarray as xr
 import zarr
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline.jobs import store
-from manifold_observer.pipeline.jobs.run import open_result
+from manifold_observer.pipeline.jobs import store, workfolder
+from manifold_observer.pipeline.jobs.load import load
 from manifold_observer.pipeline.jobs.store import open_group, start, write_group, writing
 from manifold_observer.pipeline.jobs.workfolder import is_work_folder
 
@@ -52,10 +52,10 @@ def test_writing__the_result_appears_at_the_end(tmp_path):
         write_group(folder, "state", group())
         assert not out.exists()
         with pytest.raises(ValueError, match="was not finished"):
-            open_result(folder)
+            load(folder)
     assert everything(tmp_path) == ["out.zarr"]
-    tree = open_result(out)
-    assert tree.attrs["complete"] is True
+    tree = load(out)
+    assert tree.attrs["complete"] == 1
     assert tree.attrs["note"] == "mine"
     assert "manifold_observer" in tree.attrs
     np.testing.assert_array_equal(tree["state/state"], VALUES)
@@ -84,7 +84,7 @@ def test_write_group__chunks_are_uniform_and_bounded(tmp_path, monkeypatch):
         start(folder, {})
         write_group(folder, "state", group(da.from_array(VALUES, chunks=((7, 20, 23), (1, 2)))))
     assert zarr.open_array(tmp_path / "out.zarr/state/state").chunks == (20, 3)
-    np.testing.assert_array_equal(open_result(tmp_path / "out.zarr")["state/state"], VALUES)
+    np.testing.assert_array_equal(load(tmp_path / "out.zarr")["state/state"], VALUES)
 
 
 def test_write_group__chunks_of_nothing_but_zeros_are_stored(tmp_path):
@@ -107,7 +107,7 @@ def test_writing__a_block_that_fails_leaves_the_earlier_result(tmp_path):
     with pytest.raises(RuntimeError):
         fail(tmp_path / "out.zarr", RuntimeError, overwrite=True)
     assert everything(tmp_path) == ["out.zarr"]
-    np.testing.assert_array_equal(open_result(tmp_path / "out.zarr")["state/state"], VALUES)
+    np.testing.assert_array_equal(load(tmp_path / "out.zarr")["state/state"], VALUES)
 
 
 def test_writing__an_earlier_result_is_replaced_when_asked(tmp_path):
@@ -116,7 +116,7 @@ def test_writing__an_earlier_result_is_replaced_when_asked(tmp_path):
         write(tmp_path / "out.zarr")
     write(tmp_path / "out.zarr", values=2 * VALUES, overwrite=True)
     assert everything(tmp_path) == ["out.zarr"]
-    np.testing.assert_array_equal(open_result(tmp_path / "out.zarr")["state/state"], 2 * VALUES)
+    np.testing.assert_array_equal(load(tmp_path / "out.zarr")["state/state"], 2 * VALUES)
 
 
 def foreign_folder(path):
@@ -174,7 +174,7 @@ def test_writing__a_second_writer_is_refused(tmp_path):
         for overwrite in (False, True):
             with pytest.raises(ValueError, match="another run is writing"):
                 write(tmp_path / "out.zarr", values=2 * VALUES, overwrite=overwrite)
-    np.testing.assert_array_equal(open_result(tmp_path / "out.zarr")["state/state"], VALUES)
+    np.testing.assert_array_equal(load(tmp_path / "out.zarr")["state/state"], VALUES)
 
 
 def test_writing__a_run_that_finished_meanwhile_is_not_replaced(tmp_path, monkeypatch):
@@ -191,7 +191,7 @@ def test_writing__a_run_that_finished_meanwhile_is_not_replaced(tmp_path, monkey
     with pytest.raises(ValueError, match="already exists"):
         write(tmp_path / "out.zarr", values=2 * VALUES)
     assert everything(tmp_path) == ["out.zarr"]
-    np.testing.assert_array_equal(open_result(tmp_path / "out.zarr")["state/state"], VALUES)
+    np.testing.assert_array_equal(load(tmp_path / "out.zarr")["state/state"], VALUES)
 
 
 KILLED = textwrap.dedent(
@@ -235,11 +235,11 @@ def test_writing__a_run_killed_in_mid_write_leaves_nothing_that_reads_as_finishe
     assert np.isnan(left).any()  # the kill was in mid-write
     assert not np.isnan(left).all()
     with pytest.raises(ValueError, match="was not finished"):
-        open_result(unfinished)
+        load(unfinished)
 
     run([recording], out, mo.RunConfig(mo.FeatureConfig("identity"), embedding=mo.EmbedConfig(n_modes=1)))
     assert everything(tmp_path) == ["out.zarr", "walk.npy"]
-    assert np.isfinite(open_result(out)["state/state"]).all()
+    assert np.isfinite(load(out)["state/state"]).all()
 
 
 def test_writing__the_lock_of_a_killed_process_is_gone(tmp_path):
@@ -256,3 +256,12 @@ def test_writing__the_lock_of_a_killed_process_is_gone(tmp_path):
     os.waitpid(child, 0)
     write(tmp_path / "out.zarr")
     assert everything(tmp_path) == ["out.zarr"]
+
+
+def test_sweep__does_not_wait_for_what_this_process_holds_itself(tmp_path, monkeypatch):
+    """Each part of a stream is written beside the folder that holds the stream."""
+    monkeypatch.setattr(workfolder.time, "sleep", lambda seconds: pytest.fail("waits for itself"))
+    with workfolder.holding(tmp_path, "out.zarr", "busy") as work:
+        workfolder.sweep(tmp_path)
+        assert work.folder.exists()
+    assert list(tmp_path.iterdir()) == []

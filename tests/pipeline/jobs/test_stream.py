@@ -23,12 +23,13 @@ import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.frames import features as feature_graphs
 from manifold_observer.pipeline.frames.dates import in_dates
 from manifold_observer.pipeline.graph.ending import Ending, unheard
+from manifold_observer.pipeline.jobs import load as loading
 from manifold_observer.pipeline.jobs import stream
 from manifold_observer.pipeline.jobs.config import RunConfig
 from manifold_observer.pipeline.jobs.parts import parts_of
 from manifold_observer.pipeline.jobs.run import read_embedding, run
 from manifold_observer.pipeline.jobs.store import alone, open_group, start, writing
-from manifold_observer.pipeline.jobs.stream import continue_run, follow
+from manifold_observer.pipeline.jobs.stream import continue_run, follow, stream_dataset
 from manifold_observer.pipeline.jobs.workfolder import is_work_folder
 from manifold_observer.pipeline.observers.config import ObserverConfig
 from manifold_observer.pipeline.observers.observe import scan
@@ -128,7 +129,7 @@ def one_run(result, path, first=0, **options):
 
 def assert_same(out, expected, *, segment=0, times=True):
     """All parts together are the expected state to the bit."""
-    found = mo.open_stream(out).load()
+    found = stream_dataset(out).load()
     np.testing.assert_array_equal(found["state"], expected["state"])
     np.testing.assert_array_equal(found["carry"], expected["carry"])
     np.testing.assert_array_equal(found["segment"], expected["segment"] + segment)
@@ -241,7 +242,7 @@ def test_continue__a_part_is_an_ordinary_result_with_labels(learnt, tmp_path):
     for name in ("frames/frames", "state/state", "state/carry", "state/time"):
         assert tree[name].attrs["units"], name
         assert tree[name].attrs["long_name"], name
-    stream_of = mo.open_stream(tmp_path / "out")
+    stream_of = stream_dataset(tmp_path / "out")
     assert stream_of["state"].chunks is not None
     assert stream_of["frames"].sizes == {"frame": 21, "feature": 12}
 
@@ -358,7 +359,7 @@ def test_continue__a_clock_that_starts_over_goes_on(tmp_path):
     pieces = [write(tmp_path, f"{k}", part) for k, part in enumerate(np.split(ALL[LEARNT:], [40, 90]))]
     for k in (1, 3):
         continue_run(result, pieces[:k], tmp_path / "out")
-    found = mo.open_stream(tmp_path / "out")
+    found = stream_dataset(tmp_path / "out")
     np.testing.assert_allclose(found["time"], 5 + 0.5 * (LEARNT + np.arange(NEW)))
     np.testing.assert_array_equal(found["segment"], 0)
     whole = one_run(result, write(tmp_path, "whole", ALL[LEARNT:]))
@@ -443,7 +444,7 @@ def test_continue__the_recording_of_the_result_may_have_grown(tmp_path, kind):
         grow(recording, ALL[a:b])
         continue_run(result, [recording], tmp_path / "out")
     assert_same(tmp_path / "out", one_run(result, recording, first=first))
-    np.testing.assert_array_equal(mo.open_stream(tmp_path / "out")["frames"], frames_of(result, recording)[first:])
+    np.testing.assert_array_equal(stream_dataset(tmp_path / "out")["frames"], frames_of(result, recording)[first:])
 
 
 @pytest.mark.parametrize(("at", "pause"), share(itertools.product([400, 497, 503, 507], [0.0, 3.0]), 3))
@@ -458,7 +459,7 @@ def test_continue__a_grown_recording_with_a_clock(tmp_path, at, pause):
         continue_run(result, [recording], tmp_path / "out")
     whole = mo.stft(mo.open_recording(recording), frame=12, hop=5)
     expected = mo.observe(read_embedding(result), whole)
-    found = mo.open_stream(tmp_path / "out")
+    found = stream_dataset(tmp_path / "out")
     for name in ("state", "time", "segment"):
         np.testing.assert_array_equal(found[name], expected[name][first:], err_msg=name)
 
@@ -472,7 +473,7 @@ def test_continue__holds_back_what_may_not_be_written_yet(tmp_path):
         array.resize((b, 2))
         continue_run(result, [recording], tmp_path / "out", hold_back=40)
         array[a:b] = ALL[LEARNT + a : LEARNT + b]
-    assert mo.open_stream(tmp_path / "out").sizes["frame"] == (NEW - 40) // 10
+    assert stream_dataset(tmp_path / "out").sizes["frame"] == (NEW - 40) // 10
     continue_run(result, [recording], tmp_path / "out")
     whole = write_zarr(tmp_path, "whole", ALL[LEARNT:])
     assert_same(tmp_path / "out", one_run(result, whole), times=False)
@@ -675,36 +676,36 @@ def test_continue__killed_in_the_middle_the_same_call_goes_on(learnt, tmp_path):
     assert done.returncode == -signal.SIGKILL
     *hidden, _ = everything(tmp_path / "out")
     assert [is_work_folder(tmp_path / "out" / name) for name in hidden] == [True, True]  # of the part, of the stream
-    assert mo.open_stream(tmp_path / "out").sizes["frame"] == 8
+    assert stream_dataset(tmp_path / "out").sizes["frame"] == 8
     continue_run(learnt("stft"), pieces, tmp_path / "out")
     assert everything(tmp_path / "out") == ["000000.zarr", "000001.zarr"]
     assert_same(tmp_path / "out", one_run(learnt("stft"), write_npy(tmp_path, "w", ALL[LEARNT:])), times=False)
 
 
-def test_open_stream__parts_of_an_earlier_version_have_no_deviations(learnt, tmp_path):
+def test_load__of_a_stream_parts_of_an_earlier_version_have_no_deviations(learnt, tmp_path):
     result, new = learnt("stft"), write_npy(tmp_path, "new", ALL[LEARNT:])
     continue_run(result, [new], tmp_path / "out")
     part = xr.open_datatree(tmp_path / "out" / "000000.zarr").load()
     later = part["state"].to_dataset()
     assert "state_std" in later
-    joined = stream._along([later.drop_vars("state_std"), later], "state_std")
+    joined = loading._along([later.drop_vars("state_std"), later], "state_std")
     assert joined.sizes["frame"] == 2 * later.sizes["frame"]
     assert np.isnan(joined[: later.sizes["frame"]]).all()
     np.testing.assert_array_equal(joined[later.sizes["frame"] :], later["state_std"])
 
 
-def test_open_stream__refuses_what_is_not_whole(learnt, tmp_path):
+def test_load__of_a_stream_refuses_what_is_not_whole(learnt, tmp_path):
     pieces = [write_npy(tmp_path, f"{k}", part) for k, part in enumerate(np.split(ALL[LEARNT:], [83]))]
     for k in (1, 2):
         continue_run(learnt("stft"), pieces[:k], tmp_path / "out")
     (tmp_path / "out" / "000000.zarr").rename(tmp_path / "away")
     with pytest.raises(ValueError, match=r"has no 000000\.zarr"):
-        mo.open_stream(tmp_path / "out")
+        stream_dataset(tmp_path / "out")
     xr.Dataset().to_zarr(tmp_path / "out" / "000000.zarr", zarr_format=3, consolidated=False)
     with pytest.raises(ValueError, match=r"000000\.zarr is not complete"):
-        mo.open_stream(tmp_path / "out")
+        stream_dataset(tmp_path / "out")
     with pytest.raises(FileNotFoundError, match="holds no parts"):
-        mo.open_stream(tmp_path / "nothing")
+        stream_dataset(tmp_path / "nothing")
 
 
 # ------------------------------------------------------------------------------------------------------ follow
@@ -899,7 +900,7 @@ def test_continue__optimal_gains_go_on_to_the_bit_with_their_deviations(tmp_path
     for end in (1, 2):
         continue_run(result, pieces[:end], tmp_path / "out")
     expected = one_run(result, write_npy(tmp_path, "rest", ALL[LEARNT:]), gain=gain, **rates)
-    found = mo.open_stream(tmp_path / "out").load()
+    found = stream_dataset(tmp_path / "out").load()
     np.testing.assert_array_equal(found["state"], expected["state"])
     np.testing.assert_array_equal(found["state_std"], expected["state_std"])
     np.testing.assert_array_equal(found["carry"], expected["carry"])

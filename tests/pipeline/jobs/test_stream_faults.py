@@ -6,7 +6,7 @@ import pytest
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.jobs.config import RunConfig
 from manifold_observer.pipeline.jobs.run import run
-from manifold_observer.pipeline.jobs.stream import continue_run, follow
+from manifold_observer.pipeline.jobs.stream import continue_run, follow, stream_dataset
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 WALK = np.round(np.random.default_rng(0).normal(size=(240, 2)).cumsum(axis=0), 4)
@@ -59,7 +59,7 @@ def test_follow__a_number_that_is_cut_is_left_until_its_line_ends(learnt, tmp_pa
     new.write_text("x,y\n" + whole[:at])
     steps = list(follow(learnt, [new], tmp_path / "more", wait=acting(lambda: append(new, whole[at:]))))
     assert [step.added for step in steps] == [39, 81]
-    np.testing.assert_array_equal(mo.open_stream(tmp_path / "more").frames.values, WALK[LEARNT:])
+    np.testing.assert_array_equal(stream_dataset(tmp_path / "more").frames.values, WALK[LEARNT:])
 
 
 def test_continue__a_row_without_line_end_is_left_for_the_next_call(learnt, tmp_path):
@@ -68,7 +68,7 @@ def test_continue__a_row_without_line_end_is_left_for_the_next_call(learnt, tmp_
     assert continue_run(learnt, [new], tmp_path / "more").added == 19
     new.write_text("x,y\n" + rows(WALK[LEARNT:]))
     assert continue_run(learnt, [new], tmp_path / "more").added == 101
-    np.testing.assert_array_equal(mo.open_stream(tmp_path / "more").frames.values, WALK[LEARNT:])
+    np.testing.assert_array_equal(stream_dataset(tmp_path / "more").frames.values, WALK[LEARNT:])
 
 
 def test_continue__a_piece_that_another_follows_has_ended(learnt, tmp_path):
@@ -77,7 +77,7 @@ def test_continue__a_piece_that_another_follows_has_ended(learnt, tmp_path):
     assert continue_run(learnt, [first], tmp_path / "more").added == 19
     with pytest.warns(UserWarning, match="has no line end"):
         assert continue_run(learnt, [first, second], tmp_path / "more").added == 101
-    np.testing.assert_array_equal(mo.open_stream(tmp_path / "more").frames.values, WALK[LEARNT:])
+    np.testing.assert_array_equal(stream_dataset(tmp_path / "more").frames.values, WALK[LEARNT:])
 
 
 def test_run__a_row_without_line_end_is_taken_with_a_warning(tmp_path):
@@ -98,7 +98,7 @@ def test_follow__goes_on_after_what_is_missing(learnt, tmp_path, bad, at):
     waits = acting(lambda: append(new, rows(WALK[first + 2 : first + 5])), lambda: append(new, rows(WALK[first + 5 :])))
     steps = list(follow(learnt, [new], tmp_path / "more", wait=waits, notice=said.append))
     assert sum(step.added for step in steps) == len(values) - 2
-    found = mo.open_stream(tmp_path / "more").load()
+    found = stream_dataset(tmp_path / "more").load()
     np.testing.assert_array_equal(found.frames.values, np.delete(values, [at, at + 1], axis=0))
     assert np.isfinite(found.state.values).all()
     np.testing.assert_array_equal(np.flatnonzero(np.diff(found.segment)), [at - 1] if at else [])
@@ -117,7 +117,7 @@ def test_follow__holes_give_the_same_wherever_the_calls_are_cut(learnt, tmp_path
     cuts = [3, 6, 7, 29, 31, 90, 120]
     waits = acting(*(lambda stop=stop: table(new, values[:stop]) for stop in cuts[1:]))
     list(follow(learnt, [new], tmp_path / "often", wait=waits, notice=lambda _: None))
-    once, often = (mo.open_stream(tmp_path / name).load() for name in ("once", "often"))
+    once, often = (stream_dataset(tmp_path / name).load() for name in ("once", "often"))
     for name in ("frames", "state", "time", "segment"):
         np.testing.assert_array_equal(once[name], often[name])
     assert once.sizes["frame"] == 116
@@ -133,7 +133,7 @@ def test_follow__frames_of_several_samples_do_not_straddle_what_is_missing(tmp_p
     values = WALK[LEARNT:].copy()
     values[33, 1] = np.inf
     list(follow(tmp_path / "out.zarr", [table(tmp_path / "b.csv", values)], tmp_path / "more", wait=lambda _: True))
-    found = mo.open_stream(tmp_path / "more")
+    found = stream_dataset(tmp_path / "more")
     firsts = [*range(0, 33 - 4, 2), *range(34, 120 - 4, 2)]
     expected = [np.log(np.sqrt((values[first : first + 5] ** 2).mean(axis=0))) for first in firsts]
     np.testing.assert_allclose(found.frames.values, expected, rtol=1e-9)

@@ -330,3 +330,15 @@ def test_observe__extreme_rates_give_finite_states(rates):
         mo.smooth(embedding(VALUES), FRAMES, rates=np.array(rates)),
     ):
         assert np.isfinite(result["state"]).all()
+
+
+@pytest.mark.parametrize("decay", [UNIT * SHAPE, np.array([0.04, 0.3])])
+def test_calibrate__errors_are_those_of_rates_and_do_not_depend_on_the_unit_of_the_spectrum(decay):
+    values = measured(n=8000, decay=decay)
+    plain = embedding(values)
+    found, _ = quietly(mo.calibrate, plain)
+    rescaled, _ = quietly(mo.calibrate, plain.assign(rate=10 * plain["rate"]))
+    for name in ("calibrated_rate", "calibrated_rate_error", "own_rate", "own_rate_error"):
+        np.testing.assert_allclose(rescaled[name], found[name], rtol=1e-6, err_msg=name)
+    share = found["calibrated_rate_error"] / found["calibrated_rate"]
+    assert (share >= (1 - 1e-9) * found.attrs["time_unit_error"] / found.attrs["time_unit"]).all()

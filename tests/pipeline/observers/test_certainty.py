@@ -69,7 +69,7 @@ def test_state_std__bands_hold_in_the_sample_and_out_of_it_and_where_segments_be
         rng = np.random.default_rng(seed)
         known, new = hidden(rng, lengths, rates), hidden(rng, others, rates)
         frames, later = seen(rng, known, lengths, noise, curved), seen(rng, new, others, noise, curved, 1e6)
-        embedding = learn_bank(mo.embed(frames))
+        embedding = learn_certainty(learn_bank(mo.embed(frames)), new=True)  # once, not in every call
         plain = np.hstack([embedding["coordinate"].values, embedding["principal"].values])
         plain = (plain - embedding["reading_mean"].values) / embedding["reading_deviation"].values
         weights = np.linalg.lstsq(without_noise(known), plain, rcond=None)[0]
@@ -114,6 +114,7 @@ def test_state_std__is_largest_where_segments_begin_and_of_new_frames(embedding,
 
 @pytest.mark.parametrize("cuts", [[1, 2, 3], [150, 201, 259], [399, 401, 430]])
 def test_state_std__has_the_same_bits_in_any_calls_and_chunks(embedding, recording, cuts):
+    embedding = learn_certainty(learn_bank(embedding), new=True)  # once, not in every call
     whole = mo.observe(embedding, recording)
     carry, parts = None, []
     for first, stop in itertools.pairwise([0, *cuts, len(recording)]):

@@ -5,7 +5,8 @@ import pytest
 import xarray as xr
 
 import manifold_observer.pipeline as mo
-from toy import EMBEDDING, FILTERS, FRAMES, GAPPED, NAMES, VALUES, N, lazily
+from strategies import smooth_motion
+from toy import EMBEDDING, FILTERS, FRAMES, GAPPED, NAMES, VALUES, N, as_frames, lazily
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
@@ -95,3 +96,19 @@ def test_reconstruction__refuses_in_one_sentence(name):
     call, message = REFUSALS[name]
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_innovations__of_states_from_coordinates_go_on_from_a_carry():
+    frames = as_frames(smooth_motion(np.random.default_rng(6), 300, 4))
+    embedding = mo.embed(frames[:200], 2)
+    first = mo.observe(embedding, frames[:200])
+    rest = mo.observe(embedding, frames[200:], carry=first.carry)
+    found = mo.innovations(embedding, frames[200:], rest, first.carry).innovation
+    # The state before the first frame is the last one of the call before, as within one call.
+    both = mo.observe(embedding, frames).assign_attrs(first.attrs)
+    np.testing.assert_allclose(found, mo.innovations(embedding, frames, both).innovation[200:], rtol=1e-9, atol=1e-9)
+    later = frames[200:].assign_coords(time=frames.time[200:] + 500.0)
+    apart = mo.innovations(embedding, later, mo.observe(embedding, later, carry=first.carry), first.carry)
+    alone = mo.innovations(embedding, later, mo.observe(embedding, later))
+    np.testing.assert_array_equal(apart.innovation, alone.innovation)

@@ -49,10 +49,10 @@ def test_realisation__finds_the_slowest_rate_in_few_frames():
     assert found["rate"].sel(alpha=0.0, epsilon_factor=0.16, mode=1).item() == pytest.approx(1, abs=0.25)
 
 
-def test_works__are_fifty_realisations_or_five():
+def test_works__are_fifty_realisations_or_three():
     whole, quick = CIRCLE.works(False), CIRCLE.works(True)
     assert [work.settings["seed"] for work in whole] == list(range(1, 51))
-    assert quick == whole[:5]
+    assert quick == whole[:3]
     assert {work.function for work in whole} == {circle_realisation}
 
 
@@ -60,41 +60,6 @@ def test_join__puts_realisations_beside_one_another():
     joined = join(3)
     assert joined.sizes["realisation"] == 3
     xr.testing.assert_equal(joined.isel(realisation=1), made_up(1))
-
-
-def test_judge__all_holds_where_the_numbers_do():
-    claims = CIRCLE.judge(join())
-    verdicts = {claim.claim: claim.holds for claim in claims}
-    assert len(verdicts) == 12
-    refuted = [text for text, holds in verdicts.items() if not holds]
-    assert len(refuted) == 2
-    assert refuted[0].startswith("alpha = 1/2")
-    assert refuted[1].startswith("histograms of 60 counts")
-    assert all(claim.remedy for claim in claims if not claim.holds)
-    assert [claim.figure for claim in claims] == ["eigenvalues"] * 4 + ["settings"] * 8
-
-
-@pytest.mark.parametrize(("scale", "holds"), [(1.12, True), (1.18, False), (0.88, True), (0.82, False)])
-def test_judge__an_eigenvalue_must_be_within_15_percent(scale, holds):
-    claims = CIRCLE.judge(join(scale=scale))
-    assert [claim.holds for claim in claims[:6]] == [holds] * 6  # each of the four, and all four at two sorts of scale
-    assert f"magnitude {scale - 1:+.0%}"[:-2] in claims[1].measured
-
-
-def test_judge__one_eigenvalue_away_is_one_claim_less():
-    joined = join()
-    joined["rate"].loc[{"alpha": 0.0, "epsilon_factor": 0.16, "mode": 3}] *= 1.2
-    assert [claim.holds for claim in CIRCLE.judge(joined)[:4]] == [True, True, False, True]
-    assert "over 6 realisations" in CIRCLE.judge(joined)[2].measured
-
-
-def test_judge__nearer_is_judged_realisation_by_realisation():
-    joined = join()
-    turned = joined.assign_coords(alpha=[0.5, 0.0]).sortby("alpha")
-    assert not CIRCLE.judge(turned)[7].holds
-    names = [*SENSINGS[:2], "counts, 0.3 s, dark", "counts, 0.01 s", "counts, 0.3 s"]
-    worse = CIRCLE.judge(joined.assign_coords(sensing=names))
-    assert [claim.holds for claim in worse[-2:]] == [False, True]
 
 
 def test_draw__pictures_have_labelled_axes_with_units_and_a_legend_outside():

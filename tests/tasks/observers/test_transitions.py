@@ -1,7 +1,10 @@
 """Learnt transitions find what turns, contract whatever they are learnt from, and say when they end at their bound."""
 
+import itertools
+
 import numpy as np
 import pytest
+import scipy.signal
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import solve_discrete_are, solve_discrete_lyapunov
@@ -129,3 +132,21 @@ def test_shares__transitions_win_where_a_bank_has_too_many_weights_for_the_frame
     noise = np.random.default_rng(3).normal(size=(300, 2))
     assert transitions.shares(noise, np.zeros(300, int), beginnings(300), POLES).transitions.mean() < 0.05
     assert transitions.shares(noise[:40], np.zeros(40, int), beginnings(40), POLES) is None
+
+
+def test_run__goes_through_runs_of_one_length_at_once_with_the_bits_of_each_alone(monkeypatch):
+    """Calls cost more than short runs do: recordings may have hundreds of them."""
+    rng = np.random.default_rng(3)
+    lengths = [12] * 40 + [7, 30, 7, 1, 12]
+    firsts = np.cumsum([0, *lengths])
+    drives, started = rng.normal(size=(2, firsts[-1], 3))
+    transition = np.diag([0.9, 0.8, 0.5]) + 0.1 * rng.normal(size=(3, 3))
+    alone = [
+        transitions._run(drives[a:b], started[a:b], beginnings(b - a), transition)
+        for a, b in itertools.pairwise(firsts)
+    ]
+    calls, lfilter = [], scipy.signal.lfilter
+    monkeypatch.setattr(scipy.signal, "lfilter", lambda *given: (calls.append(1), lfilter(*given))[1])
+    together = transitions._run(drives, started, beginnings(len(drives), *firsts[:-1]), transition)
+    np.testing.assert_allclose(together, np.concatenate(alone), rtol=1e-13, atol=1e-13)
+    assert len(calls) == 3 * len(set(lengths))

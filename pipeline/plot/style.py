@@ -1,0 +1,104 @@
+"""How pictures look: labels and units from attributes, long names wrapped, axes that are made where none are given."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_WIDTH = 34
+STYLE = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "image.cmap": "viridis",
+}
+
+
+def matplotlib() -> Any:
+    """Matplotlib, or the sentence that says how to get it.
+
+    Raises
+    ------
+    ImportError
+        It is not installed.
+    """
+    try:
+        import matplotlib as found  # noqa: PLC0415
+    except ImportError:
+        raise ImportError(
+            "plot: pictures need matplotlib; it was not found. Install it with pip install 'manifold-observer[paper]'."
+        ) from None
+    return found
+
+
+def axes_of(ax: Any, n: int = 1, height: float = 3.2, **options: Any) -> list[Any]:
+    """The axes that were given, or ``n`` below each other on a new figure."""
+    if ax is not None:
+        given = list(np.ravel(np.asarray(ax, object)))
+        if len(given) != n:
+            raise ValueError(f"plot: ax must hold {n} axes for as many panels; got {len(given)}. Give one for each.")
+        return given
+    matplotlib()
+    from matplotlib import pyplot  # noqa: PLC0415
+
+    with pyplot.rc_context(STYLE):
+        figure = pyplot.figure(figsize=(8.0, min(height * n, 12.0)), layout="constrained")
+        return list(figure.subplots(n, 1, squeeze=False, sharex=n > 1, **options)[:, 0])
+
+
+def named(values: xr.DataArray, what: str = "") -> str:
+    """Name and unit of some values, from their attributes, over several lines where it is long.
+
+    Examples
+    --------
+    >>> named(xr.DataArray([1.0], name="speed", attrs={"units": "m/s"}))
+    'speed (m/s)'
+    """
+    name = str(what or values.attrs.get("long_name") or values.name or "")
+    units = str(values.attrs.get("units", ""))
+    told = plain(name) + (f" ({plain(units)})" if units not in ("", "1", "unknown") else "")
+    return "\n".join(textwrap.wrap(told, _WIDTH)) or told
+
+
+def plain(text: str) -> str:
+    r"""Text as it stands: Matplotlib would read formulas between dollars.
+
+    Examples
+    --------
+    >>> print(plain("5 $ or $x^2$"))
+    5 \$ or \$x^2\$
+    """
+    return text.replace("$", r"\$")
+
+
+def time_axis(axes: Axes, labelled: xr.DataArray | xr.Dataset, time: NDArray[Any]) -> None:
+    """Label the axis of time; date-times get a formatter that is short."""
+    if time.dtype.kind == "M":
+        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter  # noqa: PLC0415
+
+        locator = AutoDateLocator()
+        axes.xaxis.set_major_locator(locator)
+        axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+        axes.set_xlabel("time")
+    elif "time" in labelled.coords and time.dtype.kind == "f":
+        axes.set_xlabel(f"time ({plain(str(labelled['time'].attrs.get('units', 's')))})")
+    else:
+        axes.set_xlabel("frame")
+
+
+def figure_of(axes: Any) -> Figure:
+    """The figure that axes are in."""
+    found: Figure = axes.figure
+    return found

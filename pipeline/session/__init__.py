@@ -1,0 +1,1 @@
+"""What a notebook starts from: recordings to try things on."""
