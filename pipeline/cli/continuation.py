@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -19,7 +18,7 @@ from .computing import computing, session
 from .options import Sectioned
 from .reading import FrameLength, Location, Seconds
 from .warned import notice
-from .watching import result_name, watching
+from .watching import TO_SAY, result_name, watching
 
 if TYPE_CHECKING:
     from ..jobs.stream import Step
@@ -72,9 +71,8 @@ def renamed(command: click.Command, old: str) -> click.Command:
 
     def callback(**options: Any) -> None:
         new = command.name
-        warnings.warn(
-            f"{old} is now called {new}; the old name will be removed in the next version.", FutureWarning, stacklevel=2
-        )
+        sentence = f"{old} is now called {new}; the old name will be removed in the next version."
+        click.get_current_context().meta[TO_SAY] = sentence  # within the command, whose log has it then
         if command.callback is not None:
             command.callback(**options)
 

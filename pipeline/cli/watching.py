@@ -48,6 +48,8 @@ WATCH_OPTIONS = (
 )
 _ASKED = tuple(str(option.name) for option in WATCH_OPTIONS)
 _KEY, _COUNTS = "manifold_observer.watched", "manifold_observer.counts"
+# Where a context keeps a warning that the command shall give once its log is open.
+TO_SAY = "manifold_observer.to_say"
 
 
 class Watched(NamedTuple):
@@ -117,6 +119,7 @@ def _watched(
         found = settings(options) | {option: value for option, value in given.items() if value}
         own = Watched(**found, name=name(options))
         if own == Watched(name=own.name):
+            _say()
             return callback(**options)
         with ExitStack() as stack:
             counts = _open(own, stack, advice)
@@ -155,6 +158,7 @@ def _told(callback: Callable[[], Any], own: Watched, single: bool, counts: Count
         try:
             if single:
                 emit(Event("started", total=1))
+            _say()
             return callback()
         except BaseException as error:
             code = code_of(error)
@@ -167,6 +171,16 @@ def _told(callback: Callable[[], Any], own: Watched, single: bool, counts: Count
         finally:
             if counts is not None:
                 counts.ended(code)
+
+
+def _say() -> None:
+    """Give the warning that waits for the log, if there is one."""
+    sentence = click.get_current_context().meta.get(TO_SAY)
+    if sentence is not None:
+        from ..jobs.events import Event, emit  # noqa: PLC0415
+
+        emit(Event("warned", sentence=sentence))
+        notice(f"Warning: {sentence}")
 
 
 def code_of(error: BaseException) -> int:

@@ -144,3 +144,11 @@ def test_completion__bash_completes_commands_options_and_choices(tmp_path):
 def test_opening__a_result_without_the_suffix_is_opened_by_its_engine():
     assert opening("out") == "xr.open_datatree('out', engine='zarr')"
     assert opening("out.zarr") == "xr.open_datatree('out.zarr')"
+
+
+def test_extend__warns_within_a_log_of_json(console, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = console("extend", "none.zarr", "none.npy", "out", "--log-format", "json")
+    assert code == 1
+    events = [json.loads(line) for line in err.splitlines()]
+    assert any("extend is now called continue" in json.dumps(one) for one in events)
