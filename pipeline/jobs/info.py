@@ -9,8 +9,9 @@ import xarray as xr
 
 from ..stores.address import place
 from .config import RunConfig
+from .load import load
 from .manifest import MARK, names_of, root_of
-from .run import Given, open_result
+from .run import Given
 
 _CHOSEN = (
     "condition_why",
@@ -48,9 +49,9 @@ def info_of(out: Given, *, verify: bool = False) -> dict[str, Any]:
     --------
     >>> info_of("nowhere.zarr")
     Traceback (most recent call last):
-    FileNotFoundError: open_result: nowhere.zarr does not exist. Check the path.
+    FileNotFoundError: load: nowhere.zarr does not exist. Check the path.
     """
-    tree = open_result(out)
+    tree = load(out)
     if verify:
         for group in tree.children.values():
             _read(group.to_dataset())
