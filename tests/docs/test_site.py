@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from inspect import ismodule
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,10 @@ def site(tmp_path_factory):
 def test_site__has_a_page_for_every_public_name_and_a_section_for_every_command(site):
     for name in mo.__all__:
         page = (site / "docs" / "api" / f"{name}.html").read_text(encoding="utf-8")
-        assert f'id="manifold_observer.pipeline.{name}"' in page
+        kind = "module-" if ismodule(getattr(mo, name)) else ""
+        assert f'id="{kind}manifold_observer.pipeline.{name}"' in page
+    for name in mo.plot.__all__:
+        assert f">{name}</span>" in (site / "docs" / "api" / "plot.html").read_text(encoding="utf-8")
     commands = (site / "docs" / "commands.html").read_text(encoding="utf-8")
     for name, command in cli.commands.items():
         assert (f'id="manifold-observer-{name}"' in commands) != bool(command.hidden or command.deprecated)

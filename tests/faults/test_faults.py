@@ -38,7 +38,7 @@ LIKE_RUN = {"disk": "1", "demo": "2"}
 CHOSEN = {
     name: (Chosen("1", "1", "64", 6, 4) if name in (*LIKE_RUN, "overwrite") else Chosen("1", "2", "128", 6, 3))
     if QUICK
-    else Chosen("2", LIKE_RUN.get(name, "3"), "48", 8, 4)
+    else Chosen("1", LIKE_RUN.get(name, "3"), "64", 6, 4)
     for name in SCENARIOS
 }
 
@@ -76,7 +76,7 @@ def test_sample__holds_every_kind_and_the_last_calls():
 
 
 def test_faults__of_a_corpus_cost_no_other_recording_and_the_same_command_mends_them(environment):
-    command = [sys.executable, "-m", "faults.corpus", "--sample", "3" if QUICK else "15"]
+    command = [sys.executable, "-m", "faults.corpus", "--sample", "3" if QUICK else "8"]
     made = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr
     found = json.loads(made.stdout.splitlines()[-1])

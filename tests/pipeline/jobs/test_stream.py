@@ -281,9 +281,9 @@ def test_continue__a_scan_starts_anew_where_it_is_told_whatever_the_clock_says(t
 
 
 def test_extend_result__is_the_old_name(learnt, tmp_path):
-    new = write_npy(tmp_path, "new", ALL[LEARNT:])
+    new, result = write_npy(tmp_path, "new", ALL[LEARNT:]), learnt("stft")
     with pytest.warns(DeprecationWarning, match="extend_result is now called continue_run") as warned:
-        assert mo.extend_result(learnt("stft"), [new], tmp_path / "out").added == 21
+        assert mo.extend_result(result, [new], tmp_path / "out").added == 21
     assert [warning.filename for warning in warned] == [__file__]
     assert mo.continue_run(learnt("stft"), [new], tmp_path / "out").added == 0
 
