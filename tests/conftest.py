@@ -1,4 +1,4 @@
-"""Hypothesis profiles by HYPOTHESIS_PROFILE: "quick" at home, "all" in .ci/run, "ci" where time is cheap.
+"""Hypothesis profiles by HYPOTHESIS_PROFILE: "quick" at home, "all" before a release, "ci" where time is cheap.
 
 None of them looks at a clock. The quick one draws fewer examples for every property, takes fewer rows of some tables,
 and lets fewer calls fail in tests/faults.

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def site(tmp_path_factory):
     """Build the site; it takes 15 s."""
     if strategies.QUICK:
-        pytest.skip("the whole site is built in .ci/run only (HYPOTHESIS_PROFILE=all)")
+        pytest.skip(".ci/run builds the site; HYPOTHESIS_PROFILE=all looks at it")
     pytest.importorskip("furo")
     folder = tmp_path_factory.mktemp("build") / "site"
     done = subprocess.run(

@@ -87,7 +87,7 @@ def test_run__refuses_in_one_sentence(walk, capsys, words, sentence):
     assert "Traceback" not in err
 
 
-@pytest.mark.skipif(QUICK, reason="it takes two runs more; .ci/run has them")
+@pytest.mark.skipif(QUICK, reason="it takes two runs more: HYPOTHESIS_PROFILE=all")
 def test_run__on_a_cluster_workers_write_to_the_bucket(walk, workers_here, tmp_path):
     config = mo.RunConfig(mo.FeatureConfig("identity"), embedding=mo.EmbedConfig(n_modes=2))
     with workers_here(2):

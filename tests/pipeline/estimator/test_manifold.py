@@ -33,7 +33,7 @@ def fitted():
     return mo.ManifoldObserver(n_modes=2).fit(TRAIN)
 
 
-@pytest.mark.skipif(QUICK, reason="eight seconds; .ci/run has it")
+@pytest.mark.skipif(QUICK, reason="eight seconds: HYPOTHESIS_PROFILE=all")
 @pytest.mark.filterwarnings("ignore")
 def test_estimator__passes_all_checks_of_scikit_learn_but_those_about_single_rows():
     found = check_estimator(mo.ManifoldObserver(), expected_failed_checks=EXPECTED_FAILED_CHECKS, on_fail=None)

@@ -223,7 +223,7 @@ def test_writing__killed_while_an_earlier_result_is_replaced_one_of_both_comes_b
     assert by_name(out) == small
 
 
-@pytest.mark.skipif(QUICK, reason="it takes two runs more; .ci/run has them")
+@pytest.mark.skipif(QUICK, reason="it takes two runs more: HYPOTHESIS_PROFILE=all")
 def test_run__killed_in_its_passes_the_same_command_resumes(walk, bucket, s3):
     out = place(f"{bucket}/walk.zarr")
     command = [*COMMAND, *WORDS, "--window", "9", str(walk / "walk.npy"), str(out)]
