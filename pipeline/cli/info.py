@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from typing import Any
 
 import click
@@ -30,33 +29,7 @@ def info_command(result: Place, verify: bool, as_json: bool) -> None:
     from ..jobs.info import info_of  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
     found = info_of(result, verify=verify)
-    again = ["manifold-observer", "run", *found["sources"], str(result), *_options(found["settings"])]
-    found["command"] = shlex.join(again) if found["sources"] else None
     click.echo(json.dumps(found | {"warnings": said()}) if as_json else _text(found))
-
-
-def _options(settings: dict[str, Any]) -> list[str]:
-    """Settings that differ from the defaults, as options of run."""
-    from ..jobs.config import RunConfig  # noqa: PLC0415
-    from .advice import as_option  # noqa: PLC0415
-    from .run import run_command  # noqa: PLC0415
-
-    usual, words = RunConfig().flat(), []
-    for name, value in settings.items():
-        if name not in usual or usual[name] != value:
-            option = next((one for one in run_command.params if one.name == name), None)
-            keyword = getattr(option, "keyword", name)
-            spelt = as_option(run_command, keyword, value) if option is None else _spelt(option, value)
-            words += shlex.split(spelt)
-    return words
-
-
-def _spelt(option: click.Parameter, value: Any) -> str:
-    """One option with its value."""
-    if isinstance(value, bool):
-        return option.opts[0] if value else (option.secondary_opts or [""])[0]
-    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-    return f"{option.opts[0]} {shlex.quote(text)}"
 
 
 def _text(found: dict[str, Any]) -> str:

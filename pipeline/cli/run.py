@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from ..clusters.config import ClusterConfig
-from ..jobs.config import RunConfig
+from ..jobs.config import CHOSEN, RunConfig
 from ..stores.address import Place
 from .computing import chosen, session, writing
 from .config_file import config_file
@@ -19,15 +19,6 @@ from .options import Sectioned, settings_of, taken
 from .reading import Location
 from .warned import said
 from .watching import result_name, watching
-
-# Attributes of an embedding that say what it chose by itself.
-_CHOSEN = (
-    "condition_why",
-    "shrinkage_target",
-    "shrinkage_intensity",
-    "foretold",
-    "foretold_by_chance",
-)
 
 
 @watching(lambda options: result_name(result_and_recordings(options["paths"])[1]))
@@ -90,7 +81,7 @@ def run_command(
         "n_modes": embedding.sizes["mode"],
         "eigenvalues": [round(float(mu), 6) for mu in embedding["eigenvalue"].values],
         "residuals": [float(residual) for residual in embedding["residual"].values],
-        "chosen": {name: embedding.attrs[name] for name in _CHOSEN if name in embedding.attrs},
+        "chosen": {name: embedding.attrs[name] for name in CHOSEN if name in embedding.attrs},
         "opened": tree.attrs.get("opened", []),
         "seconds": stages.seconds,
         "settings": config.flat(),

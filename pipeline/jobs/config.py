@@ -28,6 +28,10 @@ FEATURE_OPTIONS: dict[str, tuple[str, ...]] = {
 }
 
 
+CHOSEN = ("condition_why", "shrinkage_target", "shrinkage_intensity", "foretold", "foretold_by_chance")
+"""Attributes of an embedding that say what it chose by itself."""
+
+
 @dataclass(frozen=True)
 class FeatureConfig:
     """What describes a frame: the name of the features and their options.

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from ..stores.address import place
-from .config import RunConfig
+from .again import run_again
+from .config import CHOSEN, RunConfig
 from .load import load
 from .manifest import MARK, names_of, root_of
 from .run import Given
 
-_CHOSEN = (
-    "condition_why",
-    "shrinkage_target",
-    "shrinkage_intensity",
-    "foretold",
-    "foretold_by_chance",
-    "method",
-    "form",
-    "precision",
-    "dynamics",
-)
+_CHOSEN = (*CHOSEN, "method", "form", "precision", "dynamics")
 
 
 def info_of(out: Given, *, verify: bool = False) -> dict[str, Any]:
@@ -58,12 +50,14 @@ def info_of(out: Given, *, verify: bool = False) -> dict[str, Any]:
     sizes = names_of(root_of(place(out)))
     embedding = tree["embedding"].to_dataset() if "embedding" in tree.children else xr.Dataset()
     attrs = {str(name): value for name, value in tree.attrs.items()}
+    sources, config = [str(source) for source in attrs.get("source_paths", [])], _config(attrs)
     return {
         "out": str(out),
         "version": str(attrs.get(MARK, "unknown")),
-        "sources": [str(source) for source in attrs.get("source_paths", [])],
+        "sources": sources,
         "opened": [str(note) for note in attrs.get("opened", [])],
-        "settings": _settings(attrs),
+        "settings": {} if config is None else config.flat(),
+        "command": shlex.join(run_again(sources, str(out), config or RunConfig())) if sources else None,
         "chosen": {name: _plain(embedding.attrs[name]) for name in _CHOSEN if name in embedding.attrs},
         "eigenvalues": _numbers(embedding, "eigenvalue"),
         "residuals": _numbers(embedding, "residual"),
@@ -83,12 +77,12 @@ def _read(dataset: xr.Dataset) -> None:
                 block.compute(scheduler="synchronous")
 
 
-def _settings(attrs: dict[str, Any]) -> dict[str, Any]:
-    """Settings of the run; nothing where they cannot be read."""
+def _config(attrs: dict[str, Any]) -> RunConfig | None:
+    """Settings of the run; None where they cannot be read."""
     try:
-        return RunConfig.from_json(attrs["settings"]).flat()
+        return RunConfig.from_json(attrs["settings"])
     except (KeyError, TypeError, ValueError):
-        return {}
+        return None
 
 
 def _frames(tree: xr.DataTree) -> dict[str, Any]:

@@ -18,8 +18,9 @@ from ..embedding.embed import embed
 from ..observers.calibrate import calibrate
 from ..observers.observe import observe
 from ..observers.smooth import smooth
+from ..plot.colours import COLOURS, MARKERS
 from .experiment import Claim, Experiment, Work
-from .pictures import COLOURS, MARKERS, grid, label, legend_below, new_figure
+from .pictures import grid, label, legend_below, new_figure
 from .sphere import ANGLES, GAMMA, N_FOLDS, N_MODES, SAMPLES, simulate
 from .verdict import Statement, settle
 

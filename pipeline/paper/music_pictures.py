@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from .pictures import COLOURS, MARKERS, grid, label, legend_of, new_figure
+from ..plot.colours import COLOURS, MARKERS
+from .pictures import grid, label, legend_of, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,23 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..plot.style import STYLE
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-# Okabe and Ito 2008, with grey in place of yellow, which is too light for lines, and one more.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F", "#882255")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "p")
-_STYLE = {
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 10,
-    "axes.titlelocation": "left",
-    "legend.frameon": False,
-    "legend.fontsize": 8,
-    "image.cmap": "viridis",
-}
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -36,7 +24,7 @@ def new_figure(width: float, height: float) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
 
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
         FigureCanvasAgg(figure)
     return figure
@@ -44,7 +32,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 def grid(figure: Figure, n_rows: int, n_columns: int, **options: Any) -> Any:
     """Axes (rows, columns) in the style, always two-dimensional."""
-    with _matplotlib().rc_context(_STYLE):
+    with _matplotlib().rc_context(STYLE):
         return figure.subplots(n_rows, n_columns, squeeze=False, **options)
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from .pictures import COLOURS, MARKERS, grid, label, legend_below, new_figure
+from ..plot.colours import COLOURS, MARKERS
+from .pictures import grid, label, legend_below, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

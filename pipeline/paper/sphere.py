@@ -18,9 +18,10 @@ from manifold_observer.tasks.comparison import paired, scores, verdicts
 from ..embedding.embed import embed
 from ..embedding.extend import extend
 from ..observers.observe import observe
+from ..plot.colours import COLOURS
 from .demo import sphere_frames, sphere_truth
 from .experiment import Claim, Experiment, Work, join_realisations
-from .pictures import COLOURS, grid, label, legend_below, new_figure
+from .pictures import grid, label, legend_below, new_figure
 from .verdict import Statement, settle
 
 if TYPE_CHECKING:

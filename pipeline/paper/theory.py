@@ -24,10 +24,11 @@ from manifold_observer.tasks.comparison import verdicts
 
 from ..embedding.embed import embed
 from ..observers.rates import generator_rates
+from ..plot.colours import COLOURS, MARKERS
 from .circle import expected_frozen
 from .demo import circle_frames
 from .experiment import Claim, Experiment, Work
-from .pictures import COLOURS, MARKERS, grid, label, legend_below, new_figure
+from .pictures import grid, label, legend_below, new_figure
 from .verdict import Statement, settle
 
 if TYPE_CHECKING:

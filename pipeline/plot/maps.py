@@ -10,7 +10,7 @@ import xarray as xr
 from .colours import MARKERS, Colouring, colouring, shown_classes
 from .series import in_columns, rows_of, sampled_rows
 from .states import mode_label, values_of
-from .style import STYLE, axes_of, matplotlib, plain
+from .style import STYLE, axes_of, dated, matplotlib, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -146,18 +146,14 @@ def _dots(axes: Any, columns: xr.DataArray, modes: tuple[int, ...], color: Any) 
 
 def _shaded(axes: Any, rows: Any, by: Colouring, style: dict[str, Any]) -> None:
     """Dots in the colours of numbers or times, with a bar that tells them."""
-    dated = by.values.dtype.kind == "M"
-    values = by.values.astype("datetime64[ns]").astype(np.int64) / 8.64e13 if dated else by.values.astype(float)
+    has_dates = by.values.dtype.kind == "M"
+    values = by.values.astype("datetime64[ns]").astype(np.int64) / 8.64e13 if has_dates else by.values.astype(float)
     dots = axes.scatter(*rows.T, c=values, cmap="viridis", **style)
     bar = axes.figure.colorbar(dots, ax=axes, shrink=0.8, pad=0.12 if rows.shape[1] == 3 else 0.03)
-    bar.set_label(plain(by.name) + (f" ({plain(by.units)})" if by.units and not dated else ""))
+    bar.set_label(plain(by.name) + (f" ({plain(by.units)})" if by.units and not has_dates else ""))
     bar.solids.set_alpha(1)
-    if dated:
-        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter  # noqa: PLC0415
-
-        locator = AutoDateLocator()
-        bar.ax.yaxis.set_major_locator(locator)
-        bar.ax.yaxis.set_major_formatter(ConciseDateFormatter(locator))
+    if has_dates:
+        dated(bar.ax.yaxis)
 
 
 def _dense(axes: Any, columns: xr.DataArray, modes: tuple[int, ...]) -> None:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _WIDTH = 34
 STYLE = {
@@ -86,11 +85,7 @@ def plain(text: str) -> str:
 def time_axis(axes: Axes, labelled: xr.DataArray | xr.Dataset, time: NDArray[Any]) -> None:
     """Label the axis of time; date-times get a formatter that is short."""
     if time.dtype.kind == "M":
-        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter  # noqa: PLC0415
-
-        locator = AutoDateLocator()
-        axes.xaxis.set_major_locator(locator)
-        axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+        dated(axes.xaxis)
         axes.set_xlabel("time")
     elif "time" in labelled.coords and time.dtype.kind == "f":
         axes.set_xlabel(f"time ({plain(str(labelled['time'].attrs.get('units', 's')))})")
@@ -98,7 +93,10 @@ def time_axis(axes: Axes, labelled: xr.DataArray | xr.Dataset, time: NDArray[Any
         axes.set_xlabel("frame")
 
 
-def figure_of(axes: Any) -> Figure:
-    """The figure that axes are in."""
-    found: Figure = axes.figure
-    return found
+def dated(axis: Any) -> None:
+    """Let an axis tell date-times, as short as they can be told."""
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter  # noqa: PLC0415
+
+    locator = AutoDateLocator()
+    axis.set_major_locator(locator)
+    axis.set_major_formatter(ConciseDateFormatter(locator))

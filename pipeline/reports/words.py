@@ -6,18 +6,14 @@ import json
 import platform
 import shlex
 from collections.abc import Iterator
-from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from ..engine.config import EmbedConfig
-from ..frames.opening import OpenConfig
-from ..frames.settings import option_name
-from ..jobs.config import FeatureConfig, RunConfig
-from ..observers.config import ObserverConfig
+from ..jobs.again import differing, run_again
+from ..jobs.config import RunConfig
 from .panels import Page, Section
 from .shown import Shown
 
@@ -140,42 +136,14 @@ def command(shown: Shown) -> str:
     if "settings" not in attrs:
         return ""
     sources = [str(one) for one in np.atleast_1d(attrs.get("source_paths", attrs.get("sources", [])))]
-    words = ["manifold-observer", "run", *sources, shown.name]
-    for name, value in _differing(RunConfig.from_json(str(attrs["settings"]))):
-        words += _option(name, value)
-    return " ".join(shlex.quote(word) for word in words)
-
-
-def _differing(config: RunConfig) -> list[tuple[str, Any]]:
-    """Settings that differ from the defaults, by their names on the command line."""
-    usual = RunConfig().flat()
-    return [(name, value) for name, value in config.flat().items() if usual.get(name, _option) != value]
-
-
-def _option(name: str, value: Any) -> list[str]:
-    """A setting as a command takes it."""
-    if isinstance(value, bool):
-        return [_flag(name, value)]
-    if isinstance(value, list | tuple):
-        return [f"--{name.replace('_', '-')}", ",".join(str(one) for one in value)]
-    return [f"--{name.replace('_', '-')}", str(value)]
-
-
-def _flag(name: str, value: bool) -> str:
-    """The option of a setting that is true or false."""
-    for kind in (FeatureConfig, OpenConfig, EmbedConfig, ObserverConfig):
-        for own in fields(kind):
-            spelled = str(own.metadata.get("option", ""))
-            if option_name(own) == name and "/" in spelled:
-                return spelled.split(maxsplit=1)[0].split("/")[0 if value else 1]
-    return f"--{name.replace('_', '-')}"
+    return shlex.join(run_again(sources, shown.name, RunConfig.from_json(str(attrs["settings"]))))
 
 
 def _given(attrs: Any) -> list[tuple[str, str]]:
     """Settings that the user gave."""
     if "settings" not in attrs:
         return []
-    return [(name, json.dumps(value)) for name, value in _differing(RunConfig.from_json(str(attrs["settings"])))]
+    return [(name, json.dumps(value)) for name, value in differing(RunConfig.from_json(str(attrs["settings"])))]
 
 
 def _versions(shown: Shown) -> list[tuple[str, str]]:

@@ -87,9 +87,6 @@ def report(
     return target
 
 
-write_report = report
-
-
 def _shown(result: Given | xr.DataTree, recordings: Sequence[Given] | None, record: Mapping[str, Any] | None) -> Shown:
     """A result with what there is to know about it."""
     tree = result if isinstance(result, xr.DataTree) else load(result)
