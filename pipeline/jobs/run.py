@@ -150,8 +150,9 @@ def plan_run(recordings: Given | Sequence[Given], config: RunConfig) -> Plan:
     >>> plan_run([path], mo.RunConfig(mo.FeatureConfig("identity"))).n_frames
     300
     """
-    check_reach(places(recordings))
-    opened = open_all(places(recordings), config)
+    paths = places(recordings)
+    check_reach(paths)
+    opened = open_all(paths, config)
     found = plan(features_of(opened, config), **config.embedding.options())
     return replace(found, reasons=(*notes_of(opened), *found.reasons))
 
