@@ -23,5 +23,6 @@ def test_embed__the_same_sound_in_any_encoding_has_the_same_coordinates(tmp_path
     for name in ("PCM_16", subtype):
         soundfile.write(tmp_path / f"{name}.wav", sound, RATE, subtype=name)
         frames = mo.stft(mo.open_recording(tmp_path / f"{name}.wav"), frame="23ms")
-        found.append(mo.embed(frames, n_modes=2)["coordinate"])
+        # By default the form is the one that is faster here and now, and two forms differ in the last digits.
+        found.append(mo.embed(frames, n_modes=2, engine=mo.Engine(form="factor"))["coordinate"])
     np.testing.assert_array_equal(*found)
