@@ -138,12 +138,20 @@ def session(cluster: ClusterConfig, *, bar: bool = True) -> Iterator[Stages]:
 
 
 @contextmanager
-def timed(*, bar: bool = True) -> Iterator[Stages]:
-    """Time a block, with a bar for the stage that runs on a terminal; elsewhere a line a stage for who asks for it."""
+def timed(*, bar: bool = True, brief: bool = False) -> Iterator[Stages]:
+    """Time a block, with a bar for the stage that runs on a terminal; elsewhere a line a stage for who asks for it.
+
+    Parameters
+    ----------
+    bar
+        Whether anything is shown.
+    brief
+        Whether stages leave no line when they end, as where the same ones come again and again.
+    """
     from ..jobs.bars import Bars, Lines  # noqa: PLC0415
     from ..jobs.progress import Stages  # noqa: PLC0415
 
-    lines = Lines(sys.stderr)
+    lines = Lines(sys.stderr, brief=brief)
     if not bar or not is_aloud() or is_quiet() or not (lines.live or is_verbose()):
         stages = Stages()
         with stages("total"):

@@ -14,12 +14,15 @@ from .saying import is_verbose, notice
 if TYPE_CHECKING:
     from ..embedding.plan import Plan
     from ..jobs.config import RunConfig
+    from ..jobs.progress import Stages
 
 # Frames that take seconds, about as long as it takes to time some of them.
 _FEW = 6_000
 
 
-def foretell(recordings: Sequence[Place], config: RunConfig, cluster: ClusterConfig, count: Callable[[], int]) -> None:
+def foretell(
+    recordings: Sequence[Place], config: RunConfig, cluster: ClusterConfig, count: Callable[[], int], stages: Stages
+) -> None:
     """Say how many frames there are, where they are computed, and what that will take."""
     if not is_watched_by_people():
         return
@@ -29,7 +32,8 @@ def foretell(recordings: Sequence[Place], config: RunConfig, cluster: ClusterCon
         return
     from ..jobs.run import plan_run  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
-    plan = plan_run(recordings, config)
+    with stages("plan"):
+        plan = plan_run(recordings, config)
     notice(in_a_line(plan, cluster))
     if is_verbose():
         notice(str(plan))

@@ -104,22 +104,24 @@ def taken(kind: type[Config], values: dict[str, Any]) -> Config:
 def documented(kind: type[Any]) -> dict[str, str]:
     """The string below each field of a class, on one line; nothing where the source is not installed."""
     texts = {}
-    found = [whole for whole in _classes(kind.__module__) if whole.name == kind.__qualname__]
-    for member, below in pairwise([member for whole in found for member in whole.body]):
+    tree = _parsed(kind.__module__)
+    top = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == kind.__qualname__]
+    within = ast.walk(tree) if not top else ()
+    found = top or [node for node in within if isinstance(node, ast.ClassDef) and node.name == kind.__name__]
+    for member, below in pairwise([member for whole in found[:1] for member in whole.body]):
         if isinstance(member, ast.AnnAssign) and isinstance(member.target, ast.Name) and isinstance(below, ast.Expr):
             texts[member.target.id] = " ".join(str(ast.literal_eval(below.value)).split())
     return texts
 
 
 @cache
-def _classes(module: str) -> list[ast.ClassDef]:
-    """The classes of a module; inspect.getsource would tokenize all of it for each of them."""
+def _parsed(module: str) -> ast.Module:
+    """A module as it is written; inspect.getsource would tokenize all of it for each of its classes."""
     path = getattr(sys.modules.get(module), "__file__", None)
     try:
-        tree = ast.parse(Path(path).read_text(encoding="utf-8")) if path else None
+        return ast.parse(Path(path).read_text(encoding="utf-8") if path else "")
     except (OSError, SyntaxError, ValueError):
-        tree = None
-    return [] if tree is None else [member for member in tree.body if isinstance(member, ast.ClassDef)]
+        return ast.parse("")
 
 
 def _settings(kind: type[Any], leaving: Collection[str] = ()) -> Iterator[tuple[Field[Any], str, str]]:

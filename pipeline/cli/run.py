@@ -75,7 +75,7 @@ def run_command(
     cluster = chosen(cluster, count)
     before = time.perf_counter()
     with session(cluster) as stages:
-        foretell(recordings, config, cluster, count)
+        foretell(recordings, config, cluster, count, stages)
         tree = run(recordings, out, config, overwrite=overwrite, stages=stages)
         n_frames, seconds = tree["frames"].sizes["frame"], time.perf_counter() - before
         emit(Event("finished", done=1, total=1, seconds=seconds, n_frames=n_frames))

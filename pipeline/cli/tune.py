@@ -42,7 +42,7 @@ def tune_command(paths: tuple[Place, ...], as_json: bool, **options: Any) -> Non
 
     recordings, out = _split(paths)
     config = RunConfig(taken(FeatureConfig, options), taken(OpenConfig, options), taken(EmbedConfig, options))
-    with timed() as stages:
+    with timed(brief=True) as stages:
         found, text = tune_run(recordings, config, out)
     tried = {name: {"foretold": one.share, "by_chance": one.by_chance} for name, one in found.said.items()}
     summary = {"out": str(out), "chosen": found.name, "candidates": tried, "seconds": stages.seconds["total"]}

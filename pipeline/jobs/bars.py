@@ -102,7 +102,7 @@ class Bars:
             now = self.clock()
             name, done_now = ("eigensolve", None) if stage == "pass" else (stage, float(done))
             bar = self.stages.get(name)
-            if bar is None or (done_now == 0 and bar.ended):  # once more
+            if bar is None or (bar.ended and done_now is not None and done_now < bar.done):  # once more
                 self.stages.pop(name, None)
                 bar = self.stages.setdefault(name, StageBar(name, now, now, found=done_now or 0.0))
             bar.now, bar.reported = now, now

@@ -23,6 +23,12 @@ WAIT = 120
 OPTIONS = ("--features", "identity", "--n-modes", "2", "--cluster", "none")
 
 
+def take_terminal():
+    """As a shell starts a command: the terminal is its own, and Ctrl-C is not ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 class Terminal:
     """A command on a terminal of its own: what it has drawn so far, and keys."""
 
@@ -32,7 +38,7 @@ class Terminal:
         env = {**os.environ, "TERM": "xterm-256color", **environment}
         self.process = subprocess.Popen(
             [SCRIPT, *map(str, words)], cwd=folder, stdin=slave, stdout=slave, stderr=slave, env=env,
-            start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509
+            start_new_session=True, preexec_fn=take_terminal,  # noqa: PLW1509
         )  # fmt: skip
         os.close(slave)
         self.text = ""
@@ -71,7 +77,7 @@ class Terminal:
 @pytest.fixture
 def terminal(tmp_path):
     """Start commands on terminals, in a folder with a recording."""
-    np.save(tmp_path / "a.npy", np.random.default_rng(0).normal(size=(4000, 6)).cumsum(axis=0))
+    np.save(tmp_path / "a.npy", np.random.default_rng(0).normal(size=(900, 6)).cumsum(axis=0))
     opened = []
 
     def start(*words, **options):
@@ -94,14 +100,14 @@ def test_run__on_a_terminal_says_its_cost_and_draws_a_bar(terminal):
     shown.resize(40)
     before = len(shown.text)
     assert shown.end() == 0
-    assert re.search(r"4,000 frames to compute in this process: ", shown.text)
+    assert re.search(r"900 frames to compute in this process: ", shown.text)
     lines = drawn(shown.text)
     assert lines
     assert all(len(line) < 60 for line in lines)
     assert all(len(line) < 40 for line in drawn(shown.text[before + 200 :]))
     assert "\x1b[3" not in shown.text  # no colour
     rest = shown.text.rpartition("\x1b[K")[2]
-    assert rest.startswith(("4000 frames, 2 modes", "features:"))
+    assert rest.startswith(("900 frames, 2 modes", "features:"))
 
 
 def test_run__with_no_colour_and_a_dumb_terminal_there_are_no_escapes(terminal):
