@@ -16,6 +16,7 @@ from ..embedding.plan import Plan, plan
 from ..frames.dates import in_dates
 from ..frames.edges import shared_edges
 from ..frames.features import FEATURES
+from ..frames.features import count_frames as count_in
 from ..frames.join import concat
 from ..frames.label_files import label_frames, labels_of
 from ..frames.label_place import names_file
@@ -174,14 +175,12 @@ def count_frames(recordings: Sequence[Given], config: RunConfig) -> int:
 
 def frames_in(opened: Sequence[xr.DataArray], config: RunConfig) -> int:
     """Frames that a run would make of recordings that are open; nothing is read."""
-    if config.features.name == "identity":
-        return sum(recording.sizes["time"] for recording in opened)
-    frame, hop = config.features.frame, config.features.hop
-    return sum(FEATURES["log_rms"](recording, frame=frame, hop=hop).sizes["frame"] for recording in opened)
+    name, frame = config.features.name, _frame_length(config)
+    return sum(count_in(recording, name, frame, config.features.hop) for recording in opened)
 
 
-def check(recordings: Sequence[Given], out: Given, config: RunConfig, *, overwrite: bool = False) -> None:
-    """Refuse what can be refused from names and headers alone, before a cluster is started.
+def check(recordings: Sequence[Given], out: Given, config: RunConfig, *, overwrite: bool = False) -> list[xr.DataArray]:
+    """Refuse what can be refused from names and headers alone, before a cluster is started; the opened recordings.
 
     Raises
     ------
@@ -195,7 +194,7 @@ def check(recordings: Sequence[Given], out: Given, config: RunConfig, *, overwri
         here = [path for path in paths if isinstance(path, Path)]
         sweep(placed(target).parent, here)
         check_place(target, here, overwrite)
-    check_inputs(paths, config)
+    return check_inputs(paths, config)
 
 
 def check_inputs(recordings: Sequence[Given], config: RunConfig) -> list[xr.DataArray]:
@@ -328,14 +327,23 @@ def open_all(recordings: Sequence[Given], config: RunConfig) -> list[xr.DataArra
 def features_of(recordings: Sequence[xr.DataArray], config: RunConfig) -> xr.DataArray:
     """Frames of all recordings, with the same bins where there are bins."""
     name, options = config.features.name, config.features.options()
+    _frame_length(config)  # first, for bins may have to be looked for in all samples
     if name == "histogram" and "edges" not in options:
         options["edges"] = shared_edges(recordings, options.pop("bins", None))
-    if name != "identity" and "frame" not in options:
+    make = FEATURES[name]
+    return concat([_labelled(make(recording, **options), recording, config) for recording in recordings])
+
+
+def _frame_length(config: RunConfig) -> Any:
+    """How long a frame is; every sample is one where they are features already."""
+    name, frame = config.features.name, config.features.frame
+    if frame is not None:
+        return frame
+    if name != "identity":
         raise ValueError(
             f"run: {name} features need a frame length; got none. Give a duration such as 23ms, or a number of samples."
         )
-    make = FEATURES[name]
-    return concat([_labelled(make(recording, **options), recording, config) for recording in recordings])
+    return 1
 
 
 def _labelled(frames: xr.DataArray, recording: xr.DataArray, config: RunConfig) -> xr.DataArray:

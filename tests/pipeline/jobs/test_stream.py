@@ -847,7 +847,7 @@ def test_command__follows_until_nothing_comes(call, learnt, tmp_path):
     ("words", "code", "message"),
     [
         (["a.zarr", "b.npy"], 2, "Name the result, at least one new recording, and the output last"),
-        (["a.zarr", "b.npy", "out", "--workers", 2], 2, "--workers must be left out with --cluster none"),
+        (["a.zarr", "b.npy", "out", "--workers", 2, "--cluster", "none"], 2, "--workers must be left out"),
         (["a.zarr", "b.npy", "out", "--interval", -1], 2, "-1.0 is not in the range"),
         (["a.zarr", "b.npy", "out"], 1, "a.zarr does not exist"),
         (["a.zarr", "b.npy", "out", "--follow"], 1, "a.zarr does not exist"),
