@@ -255,7 +255,7 @@ def analyse(
         embedding = write_group(folder, "embedding", light.assign_attrs(reference="../frames"))
         stages.report("embedding", 1, 1)
     with stages("observe"):
-        embedding = _with_reference(embedding.load(), stored)
+        embedding = with_reference(embedding.load(), stored)
         state = write_group(folder, "state", observe(embedding, stored, **config.observer.options()))
         stages.report("observer", 1, 1)
     if config.smooth:
@@ -306,7 +306,7 @@ def read_embedding(out: Given) -> xr.Dataset:
 def embedding_in_seconds(out: Place) -> xr.Dataset:
     """The embedding of a stored result as :func:`read_embedding` gives it, with time in seconds whatever its clock."""
     check_whole("read_embedding", out, ["embedding", "frames"])
-    return _with_reference(open_group(out, "embedding"), open_group(out, "frames")["frames"])
+    return with_reference(open_group(out, "embedding"), open_group(out, "frames")["frames"])
 
 
 def _smoothing(config: RunConfig) -> dict[str, Any]:
@@ -314,7 +314,7 @@ def _smoothing(config: RunConfig) -> dict[str, Any]:
     return {name: value for name, value in config.observer.smoother().options().items() if name != "gamma"}
 
 
-def _with_reference(embedding: xr.Dataset, frames: xr.DataArray) -> xr.Dataset:
+def with_reference(embedding: xr.Dataset, frames: xr.DataArray) -> xr.Dataset:
     """The embedding and the frames that it was made from, together again."""
     return embedding.assign(reference=frames.drop_vars(frames.coords))
 
