@@ -170,7 +170,7 @@ def projected_memory(shape: Shape, n_landmarks: int) -> Memory:
     return Memory(task, BASE_BYTES + kept + task, caller)
 
 
-def kept_bytes(shape: Shape, n_met: int) -> int:
+def strip_bytes(shape: Shape, n_met: int) -> int:
     """Bytes of the blocks of all frames and of their affinities to some others, on all workers together.
 
     Examples
@@ -179,7 +179,7 @@ def kept_bytes(shape: Shape, n_met: int) -> int:
     >>> kind = SimpleNamespace(numbers=lambda *_: 12, halo_rows=lambda _: 0)
     >>> axes = SimpleNamespace(width=3)
     >>> narrow = SimpleNamespace(axes=axes, itemsize=4, kind=kind, rank=3, window=21)
-    >>> kept_bytes(Shape(1000, narrow, 512, 21), 8)
+    >>> strip_bytes(Shape(1000, narrow, 512, 21), 8)
     80000
     """
     return shape.block_bytes(shape.n_frames) + shape.n_frames * n_met * shape.itemsize
