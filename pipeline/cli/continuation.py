@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +12,7 @@ import click
 from ..clusters.config import ClusterConfig
 from ..jobs.events import Event, emit
 from ..stores.address import Place
-from .computing import computing, session
+from .computing import chosen, computing, session
 from .outcome import CLUSTER_CODES
 from .reading import FrameLength, Location, Seconds
 from .saying import answer, notice
@@ -32,7 +31,7 @@ EXAMPLES = (
 
 
 @watching(lambda options: result_name(options["paths"][-1]))
-@partial(computing, kind="none")
+@computing
 @click.command("continue", cls=Taught, examples=EXAMPLES, codes=CLUSTER_CODES)
 @click.argument("paths", nargs=-1, required=True, type=Location(), metavar="RESULT NEW... OUT")
 @click.option("--follow", is_flag=True, help="Keep looking for new data until Ctrl-C, or for --idle seconds.")
@@ -61,6 +60,7 @@ def continue_command(
 
     if len(paths) < 3:
         raise click.UsageError("Name the result, at least one new recording, and the output last.")
+    cluster = chosen(cluster, lambda: 0)  # what is new since the last call, of which there are to be many
     result, new, out = paths[0], paths[1:-1], paths[-1]
     if follow:
         _follow(result, new, out, cluster, as_json, options)

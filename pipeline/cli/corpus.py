@@ -16,7 +16,7 @@ from ..graph.durations import duration, size
 from ..jobs.config import RunConfig
 from ..jobs.resuming import RESUMES
 from .advice import in_options
-from .computing import cluster_given, connected
+from .computing import asks_for_workers, cluster_given, connected
 from .config_file import config_file
 from .corpus_file import CorpusFile, corpus_text, read_corpus, watch_settings
 from .options import settings_of, taken
@@ -206,8 +206,8 @@ def _run(
     from ..jobs.events import listen  # noqa: PLC0415
 
     def connect(n_due: int) -> AbstractContextManager[None]:
-        few = read.cluster.kind == "auto" and n_due <= _FEW
-        return connected(replace(read.cluster, kind="none", workers=None) if few else read.cluster)
+        few = read.cluster.kind == "auto" and n_due <= _FEW and not asks_for_workers(read.cluster)
+        return connected(replace(read.cluster, kind="none") if few else read.cluster)
 
     with listen(_tell), _kept():
         found = run_corpus(read.config, retry=retry, refit=refit, connect=connect)

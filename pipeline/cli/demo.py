@@ -40,9 +40,9 @@ def _command(name: str, kind: type[Any]) -> click.Command:
     def callback(folder: Path | None, cluster: ClusterConfig, as_json: bool, **options: Any) -> None:
         from ..paper.keeping import demonstrate_in  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
-        place, simulation = folder or _free(name), asdict(taken(kind, options))
-        with session(chosen(cluster, lambda: 0)) as stages:  # a few thousand frames
-            found = demonstrate_in(name, place, simulation, stages)
+        asked, place = taken(kind, options), folder or _free(name)
+        with session(chosen(cluster, lambda: asked.about_frames)) as stages:
+            found = demonstrate_in(name, place, asdict(asked), stages)
         answer(as_json, found | {"warnings": said()}, lambda: _text(found), lambda: f"written to {place}")
 
     examples = (f"manifold-observer demo {name}", f"manifold-observer demo {name} trial --seed 2")

@@ -63,15 +63,15 @@ def run_command(
     recording and lies in the current folder. After a kill or Ctrl-C, the same command resumes from the last pass.
     """
     from ..jobs.events import Event, emit  # noqa: PLC0415
-    from ..jobs.run import check, count_frames, run  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+    from ..jobs.run import check, frames_in, run  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
     recordings, out = result_and_recordings(paths)
     config, report = taken(RunConfig, options), _page(page, out)
     if skip_existing and _is_done(recordings, out, config, overwrite, as_json):
         emit(Event("skipped", done=1, total=1))
         return
-    check(recordings, out, config, overwrite=overwrite)
-    count = cache(lambda: count_frames(recordings, config))
+    opened = check(recordings, out, config, overwrite=overwrite)
+    count = cache(lambda: frames_in(opened, config))
     cluster = chosen(cluster, count)
     before = time.perf_counter()
     with session(cluster) as stages:
