@@ -22,6 +22,7 @@ PRECISIONS = ("auto", "float32", "float64")
 HOMES = ("auto", "local", "resident", "recomputed", "disk")
 LANDMARK_CHOICES = ("uniform", "kmeans++", "farthest")
 LANDMARK_ROUTES = ("nystrom", "diffusion")
+LAZY = ("auto", "always", "never")
 SHRINKAGES = ("auto", "identity", "pooled", "none")
 PRESETS = ("auto", "paper")
 USUAL_LANDMARKS = 2000
@@ -57,6 +58,9 @@ class Engine:
     home: str = setting("auto", choices=HOMES)
     """Where the tiles of the kernel are kept: in this process (local), in the workers' memory (resident), on disk, or
     nowhere (recomputed in every pass); auto goes by memory."""
+    lazy: str = setting("auto", choices=LAZY)
+    """Whether numbers of every frame are Dask arrays: coordinates through landmarks alone then stay on the workers, the
+    same to the bit. auto does so above half a million frames."""
     tile: int | None = setting(None, least=1)
     """Frames along the side of a tile; chosen from the number of frames by default."""
     residual_tolerance: float | None = None

@@ -24,13 +24,24 @@ from .blocks import Part, Table, degenerate, local_metric, part_of, slab_of
 from .config import EmbedConfig
 from .cuts import tile_size
 from .eigensolve import WIDTH, wanted_modes
-from .memory import EXACT_FRAMES, LOCAL_BYTES, Shape, exact_memory, landmark_memory, projected_memory, tile_bytes
+from .memory import (
+    EXACT_FRAMES,
+    LOCAL_BYTES,
+    Shape,
+    exact_memory,
+    kept_bytes,
+    landmark_memory,
+    projected_memory,
+    tile_bytes,
+)
 from .shrink import Shrunk, leading, shrink
 
 TOLERANCES = {"local": 1e-10, "resident": 1e-6, "disk": 1e-4, "recomputed": 1e-4}
 """Largest residual, by where the tiles are: passes over recomputed tiles are dear."""
 # Share of the memory that tiles may fill: beyond it a cluster spills, which is slower than recomputing.
 _SHARE = 0.5
+LAZY_FRAMES = 2**19
+"""Frames above which coordinates through landmarks stay on the workers: below, they are 30 MB here."""
 _PROBE_FRAMES = 128
 _MARGIN = 0.5
 # Single precision must be this much finer than the scale of the kernel.
@@ -57,6 +68,8 @@ class Decision:
     """Bounds of a task, a worker and the caller."""
     workers: Workers
     """The workers that there were when it was taken."""
+    lazy: bool = False
+    """Whether coordinates stay on the workers, and are given as Dask arrays."""
 
     @property
     def choice(self) -> dict[str, Any]:
@@ -113,9 +126,15 @@ def settle(n_frames: int, distance: Distance, float32_error: float, config: Embe
     passes_sure = method == "exact" or (config.refine and not promised)
     home = choose_home(n_frames, distance.itemsize, config.home, there) if passes_sure else "none"
     passes = expected_passes(method, home, config)
-    memory = _bounds(shape, method, home, config, passes, there)
+    # Exact passes, and those of a promise, have all vectors here.
+    lazy = (
+        home == "none"
+        and not promised
+        and (config.lazy == "always" or (config.lazy == "auto" and n_frames > LAZY_FRAMES))
+    )
+    memory = _bounds(shape, method, home, config, passes, there, lazy)
     require(memory, there.limit, _what_fits(shape, method, home, config, there))
-    return Decision(distance, float32_error, method, home, shape.tile, passes, memory, there)
+    return Decision(distance, float32_error, method, home, shape.tile, passes, memory, there, lazy)
 
 
 def shape_of(n_frames: int, distance: Distance, config: EmbedConfig) -> Shape:
@@ -196,11 +215,15 @@ def expected_passes(method: str, home: str, config: EmbedConfig) -> int:
     return min(needed + (config.alpha != 0), config.max_passes)
 
 
-def _bounds(shape: Shape, method: str, home: str, config: EmbedConfig, passes: int, there: Workers) -> Memory:
+def _bounds(
+    shape: Shape, method: str, home: str, config: EmbedConfig, passes: int, there: Workers, lazy: bool
+) -> Memory:
     """Bounds of the chosen way; with refinement, of both."""
-    streamed = landmark_memory(shape, min(config.n_landmarks, shape.n_frames), config.landmark_route)
+    n = shape.n_frames
+    kept = kept_bytes(n, wanted_modes(config, n), there.number) if lazy else None
+    streamed = landmark_memory(shape, min(config.n_landmarks, n), config.landmark_route, kept)
     if method == "landmarks" and config.residual_tolerance is not None:  # the least: more are taken as they fit
-        return projected_memory(shape, min(LEAST, shape.n_frames))
+        return projected_memory(shape, min(LEAST, n))
     if home == "none":
         return streamed
     exact = exact_memory(shape, home, passes, there.number)

@@ -107,8 +107,8 @@ def exact_memory(shape: Shape, home: str, passes: int, n_workers: int) -> Memory
     return Memory(task, worker, CALLER_BYTES + krylov + gathered + whole + 16 * n * shape.n_axes)
 
 
-def landmark_memory(shape: Shape, n_landmarks: int, route: str = "nystrom") -> Memory:
-    """Bound the memory of the way through landmarks; a worker's does not grow with the frames.
+def landmark_memory(shape: Shape, n_landmarks: int, route: str = "nystrom", kept: int | None = None) -> Memory:
+    """Bound the memory of the way through landmarks; what does not grow with the frames, and their coordinates.
 
     Parameters
     ----------
@@ -118,6 +118,8 @@ def landmark_memory(shape: Shape, n_landmarks: int, route: str = "nystrom") -> M
         Landmarks m.
     route
         ``"nystrom"`` or ``"diffusion"``, which also adds up m x m links over long spans.
+    kept
+        Bytes of the coordinates that a worker keeps, as :func:`kept_bytes` has them; None where they come here.
 
     Returns
     -------
@@ -136,9 +138,20 @@ def landmark_memory(shape: Shape, n_landmarks: int, route: str = "nystrom") -> M
     gathering += 2 * shape.sparse_bytes(met)
     linking = _slab_bytes(link_rows(n, p), p) + making + strips + 3 * 8 * n_landmarks**2
     task = max(carrying, solving, gathering, linking if route == "diffusion" else 0)
-    kept = 2 * shape.sparse_bytes(met) + 2**26
-    caller = CALLER_BYTES + 8 * n * (6 * shape.width + 8) + 2**26
-    return Memory(task, BASE_BYTES + kept + task, caller)
+    always = 2 * shape.sparse_bytes(met) + 2**26 + (kept or 0)
+    caller = CALLER_BYTES + 2**26 + (8 * n * (6 * shape.width + 8) if kept is None else 0)
+    return Memory(task, BASE_BYTES + always + task, caller)
+
+
+def kept_bytes(n_frames: int, n_modes: int, n_workers: int) -> int:
+    """Bytes that a worker keeps of the coordinates and row sums of all frames, a third more than its even share.
+
+    Examples
+    --------
+    >>> kept_bytes(1000, 4, 2)
+    27000
+    """
+    return int(_UNEVEN * 8 * n_frames * (n_modes + 1) / n_workers)
 
 
 def projected_memory(shape: Shape, n_landmarks: int) -> Memory:
@@ -157,7 +170,7 @@ def projected_memory(shape: Shape, n_landmarks: int) -> Memory:
     return Memory(task, BASE_BYTES + kept + task, caller)
 
 
-def kept_bytes(shape: Shape, n_met: int) -> int:
+def strip_bytes(shape: Shape, n_met: int) -> int:
     """Bytes of the blocks of all frames and of their affinities to some others, on all workers together.
 
     Examples
@@ -166,7 +179,7 @@ def kept_bytes(shape: Shape, n_met: int) -> int:
     >>> kind = SimpleNamespace(numbers=lambda *_: 12, halo_rows=lambda _: 0)
     >>> axes = SimpleNamespace(width=3)
     >>> narrow = SimpleNamespace(axes=axes, itemsize=4, kind=kind, rank=3, window=21)
-    >>> kept_bytes(Shape(1000, narrow, 512, 21), 8)
+    >>> strip_bytes(Shape(1000, narrow, 512, 21), 8)
     80000
     """
     return shape.block_bytes(shape.n_frames) + shape.n_frames * n_met * shape.itemsize
