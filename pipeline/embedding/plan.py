@@ -20,10 +20,10 @@ from ..engine.config import EmbedConfig, Engine, Geometry
 from ..engine.cuts import landmark_spans, panels, sample_spans
 from ..engine.decide import Decision, decide, measure, shape_of
 from ..engine.diagnosis import check_values
+from ..engine.foresight import foresee_of_runs, in_words
 from ..engine.memory import EXACT_FRAMES, LOCAL_BYTES, Shape, tile_bytes
 from ..engine.problem import Problem
-from ..engine.promise import in_words, with_passes
-from ..engine.rounds import foresee_of_runs
+from ..engine.promise import with_passes
 from ..frames.given import takes_frames
 from ..frames.runs import require_features, task_memory
 from ..frames.segments import short_segments
