@@ -17,7 +17,7 @@ from manifold_observer.tasks.engine.probe import Probe, candidates, probe_forms
 from manifold_observer.tasks.engine.slab import Metric
 
 from ..graph.compute import Progress, compute, silent, task
-from ..graph.limits import Memory, Workers, gib, require, workers
+from ..graph.limits import LAZY_FRAMES, Memory, Workers, gib, require, workers
 from ..graph.spans import Span
 from .blocks import Part, Table, degenerate, local_metric, part_of, slab_of
 from .config import EmbedConfig
@@ -30,8 +30,6 @@ TOLERANCES = {"local": 1e-10, "resident": 1e-6, "disk": 1e-4, "recomputed": 1e-4
 """Largest residual, by where the tiles are: passes over recomputed tiles are dear."""
 # Share of the memory that tiles may fill: beyond it a cluster spills, which is slower than recomputing.
 _SHARE = 0.5
-LAZY_FRAMES = 2**19
-"""Frames above which coordinates through landmarks stay on the workers: below, they are 30 MB here."""
 _PROBE_FRAMES = 128
 _MARGIN = 0.5
 # Single precision must be this much finer than the scale of the kernel.
