@@ -63,7 +63,9 @@ def pytest_collection_modifyitems(items):
     pytest-xdist gives each process one stretch of all tests, and lets those that have finished take from the others.
     """
     shares = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    slow = {name: [item for item in items if str(item.path.with_suffix("")).endswith("/" + name)] for name in SLOW}
+    slow = {name: [] for name in SLOW}
+    for path, tests in itertools.groupby(items, lambda item: item.path):
+        slow.get("/".join(path.with_suffix("").parts[-2:]), []).extend(tests)
     taken = {id(item) for tests in slow.values() for item in tests}
     others = [item for item in items if id(item) not in taken]
     ends = [len(items) * number // shares for number in range(shares + 1)]

@@ -171,12 +171,23 @@ def run_numbers(segment: Segment, spans: list[Span]) -> Integers:
     >>> run_numbers(np.array([0, 0, 1, 1, 1, 1]), [(0, 3), (3, 4), (5, 6)])
     array([0, 0, 1, 1, 2])
     """
-    found, number, end = [], -1, -1
-    for start, stop in spans:
-        for first, last in segment_spans(segment[start:stop]):
-            number += not (first == 0 and start == end and segment[start - 1] == segment[start])
+    return numbered_runs([segment[slice(*span)] for span in spans], spans)
+
+
+def numbered_runs(segments: list[Integers], spans: list[Span]) -> Integers:
+    """As :func:`run_numbers`, where only the segments of the frames in the spans are at hand, span by span.
+
+    Examples
+    --------
+    >>> numbered_runs([np.array([0, 0, 1]), np.array([1]), np.array([1])], [(0, 3), (3, 4), (5, 6)])
+    array([0, 0, 1, 1, 2])
+    """
+    found, number, before = [], -1, (-1, -1)
+    for segment, (start, stop) in zip(segments, spans, strict=True):
+        for first, last in segment_spans(segment):
+            number += not (first == 0 and before == (start, segment[0]))
             found.append(np.full(last - first, number))
-        end = stop
+        before = stop, int(segment[-1])
     return np.concatenate(found)
 
 

@@ -15,7 +15,7 @@ from manifold_observer.tasks.observers import observer
 from ..graph.compute import Progress, stream, task
 from ..graph.kept import array_of
 from ..graph.slabs import ROWS_BYTES, rows_of
-from ..graph.spans import Span, blocks
+from ..graph.spans import blocks
 from .blocks import Table
 from .decide import Measured
 from .shrink import PRINCIPAL
@@ -42,14 +42,12 @@ def read_features(rows: Table, measured: Measured, psi: Floats | da.Array, progr
     parts = (task(_lift_sum, rows_of(rows.data, span), axes, rows_of(psi, span), basis, here) for span in spans)
     found = list(stream(parts, len(spans), "lift", progress))
     total: Floats = sum(one for one, _ in found) / rows.n_frames
-    own = np.concatenate([own for _, own in found]) if here else _principal(rows, axes, basis, spans)
+    if here:
+        return Features(total[:, :m], total[:, m:], np.concatenate([own for _, own in found]))
+    # Made from the frames where they are used.
+    later = [task(_components, rows_of(rows.data, span), axes, basis) for span in spans]
+    own = array_of(later, [stop - start for start, stop in spans], k, np.asarray)
     return Features(total[:, :m], total[:, m:], own)
-
-
-def _principal(rows: Table, axes: Axes, basis: Floats, spans: list[Span]) -> da.Array:
-    """Principal components, made from the frames where they are used."""
-    parts = [task(_components, rows_of(rows.data, span), axes, basis) for span in spans]
-    return array_of(parts, [stop - start for start, stop in spans], basis.shape[1], np.asarray)
 
 
 def _components(frames: Array, axes: Axes, basis: Floats) -> Floats:

@@ -300,17 +300,8 @@ def _frames(
     attrs: dict[str, Any],
 ) -> xr.DataArray:
     """One task a run of frames, or some short ones, reading just its own samples."""
-    name = attrs["features"]
     ticks = clock(recording)
-    length = _samples_in(frame, ticks, recording, f"{name}: frame")
-    stride = _samples_in(hop, ticks, recording, f"{name}: hop") if hop is not None else length
-    runs = frame_runs(ticks.segments, length, stride, recording.sizes["channel"])
-    if not runs:
-        longest = max((stop - start for start, stop in ticks.segments), default=0)
-        raise ValueError(
-            f"{name}: frame must fit into a segment of the recording; got {length} samples where the longest "
-            f"holds {longest}. Choose a shorter frame."
-        )
+    length, stride, runs = _runs(recording, ticks, attrs["features"], frame, hop)
     groups = run_groups(runs, length, stride, recording.sizes["channel"])
     frames = xr.DataArray(
         computed(recording.data, groups, Cut(compute, length, stride, labels["channel"].size)),
@@ -330,6 +321,50 @@ def _frames(
         },
     )
     return annotate(frames.to_dataset())["frames"]
+
+
+def count_frames(recording: xr.DataArray, name: str, frame: Frame, hop: Frame | None = None) -> int:
+    """Frames that features would make of a recording; nothing is read.
+
+    Parameters
+    ----------
+    recording
+        Dims ``(time, channel)``.
+    name
+        Kind of features.
+    frame, hop
+        As the features take them.
+
+    Raises
+    ------
+    ValueError
+        What the features would say of frame and hop.
+
+    Examples
+    --------
+    >>> count_frames(xr.DataArray(np.zeros((300, 2)), dims=("time", "channel")), "histogram", 60)
+    5
+    """
+    if name == "identity":
+        return recording.sizes["time"]
+    recording = _checked(recording, name)
+    return sum(run.n_frames for run in _runs(recording, clock(recording), name, frame, hop)[2])
+
+
+def _runs(
+    recording: xr.DataArray, ticks: Clock, name: str, frame: Frame, hop: Frame | None
+) -> tuple[int, int, list[FrameRun]]:
+    """Samples in a frame and between two, and the runs of frames, of which there must be one."""
+    length = _samples_in(frame, ticks, recording, f"{name}: frame")
+    stride = _samples_in(hop, ticks, recording, f"{name}: hop") if hop is not None else length
+    runs = frame_runs(ticks.segments, length, stride, recording.sizes["channel"])
+    if not runs:
+        longest = max((stop - start for start, stop in ticks.segments), default=0)
+        raise ValueError(
+            f"{name}: frame must fit into a segment of the recording; got {length} samples where the longest "
+            f"holds {longest}. Choose a shorter frame."
+        )
+    return length, stride, runs
 
 
 def _frame_coords(

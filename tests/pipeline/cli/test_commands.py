@@ -22,6 +22,7 @@ pytestmark = pytest.mark.usefixtures("in_this_thread")
 
 SCRIPT = Path(sys.executable).parent / "manifold-observer"
 IDENTITY = ("--features", "identity", "--n-modes", 2)
+KINDS = ("none", "auto")
 
 
 def walk(path, n=80, seed=0):
@@ -89,7 +90,8 @@ def configs(monkeypatch):
         seen.append(config)
         raise ValueError("seen")
 
-    monkeypatch.setattr("manifold_observer.pipeline.jobs.run.check", lambda *_args, **_options: None)
+    monkeypatch.setattr("manifold_observer.pipeline.jobs.run.check", lambda *_args, **_options: [])
+    monkeypatch.setattr("manifold_observer.pipeline.jobs.run.frames_in", lambda *_: 0)
     monkeypatch.setattr("manifold_observer.pipeline.jobs.run.run", run)
     return seen
 
@@ -450,17 +452,68 @@ def test_reproduce__says_which_extra_is_missing_before_it_starts(call, tmp_path,
     assert not (tmp_path / "paper").exists()
 
 
-def test_run__auto_starts_no_cluster_for_a_small_kernel(console, monkeypatch, tmp_path):
-    def refused(*_args, **_options):
-        raise AssertionError("a cluster was started")
+@pytest.fixture
+def started(monkeypatch):
+    """Clusters that commands start; none comes to be."""
+    seen = []
 
-    monkeypatch.setattr("manifold_observer.pipeline.clusters.cluster.connect", refused)
-    np.save(tmp_path / "walk.npy", np.random.default_rng(0).normal(size=(300, 3)).cumsum(axis=0))
-    options = ("--features", "identity", "--n-modes", 2, "--cluster", "auto")
-    code, _, err = console("run", tmp_path / "walk.npy", tmp_path / "walk.zarr", *options)
-    assert (code, err) == (0, "")
+    def connect(config, **_options):
+        seen.append(config)
+        raise ValueError("started")
+
+    monkeypatch.setattr("manifold_observer.pipeline.clusters.cluster.connect", connect)
+    return seen
+
+
+def test_run__starts_no_cluster_for_a_small_kernel(console, started, tmp_path):
+    walk(tmp_path / "a.npy")
+    code, _, err = console("run", tmp_path / "a.npy", tmp_path / "a.zarr", *IDENTITY)
+    assert (code, err, started) == (0, "", [])
     assert paying(5_000) == "none"
     assert paying(6_000) == "local"
+
+
+@pytest.mark.parametrize("command", ["run", "plan", "demo", "continue"])
+def test_commands__start_the_workers_that_they_are_asked_for(console, started, tmp_path, command):
+    walk(tmp_path / "a.npy")
+    console("run", tmp_path / "a.npy", tmp_path / "a.zarr", *IDENTITY)
+    words = {
+        "run": [tmp_path / "a.npy", tmp_path / "b.zarr", *IDENTITY],
+        "plan": [tmp_path / "a.npy", *IDENTITY[:2]],
+        "demo": ["circle", "--frames", 100],
+        "continue": [tmp_path / "a.zarr", tmp_path / "a.npy", tmp_path / "more"],
+    }[command]
+    asked = [["--workers", 2], ["--dashboard"], *([["--metrics"]] if command in ("run", "continue") else [])]
+    for own in asked:
+        code, _, err = console(command, *words, *own)
+        assert (code, err) == (1, "Error: started\n")
+    assert [(config.kind, config.workers, config.dashboard) for config in started] == [
+        ("local", 2, False),
+        ("local", None, True),
+        ("local", None, False),
+    ][: len(asked)]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["circle", "--frames", "6000"],
+        ["sphere", "--samples", "360000"],
+        ["melody", "--notes", "400"],
+    ],
+)
+def test_demo__a_large_one_has_workers(console, started, words):
+    assert console("demo", *words)[2] == "Error: started\n"
+    assert [config.kind for config in started] == ["local"]
+
+
+def test_run__what_a_run_would_refuse_is_refused_alike_where_no_cluster_is_named(console, started, tmp_path):
+    walk(tmp_path / "a.npy")
+    for words in (["--features", "histogram"], ["--features", "stft", "--frame", 500], ["--frame", "1x"]):
+        said = {console("run", tmp_path / "a.npy", tmp_path / "b.zarr", *words, "--cluster", kind) for kind in KINDS}
+        assert len(said) == 1, said
+        assert said.pop()[:2] == (1, "")
+    assert started == []
 
 
 # ------------------------------------------------------------------------------------- warnings

@@ -24,7 +24,7 @@ from manifold_observer.pipeline.frames import features as feature_graphs
 from manifold_observer.pipeline.frames.dates import in_dates
 from manifold_observer.pipeline.graph.ending import Ending, unheard
 from manifold_observer.pipeline.jobs import load as loading
-from manifold_observer.pipeline.jobs import stream
+from manifold_observer.pipeline.jobs import manifest, stream
 from manifold_observer.pipeline.jobs.config import RunConfig
 from manifold_observer.pipeline.jobs.parts import parts_of
 from manifold_observer.pipeline.jobs.run import read_embedding, run
@@ -580,6 +580,23 @@ def test_continue__what_is_no_result_of_run_is_refused(tmp_path, learnt):
         continue_run(tmp_path / "demo.zarr", [new], tmp_path / "other")
 
 
+def test_continue__every_store_is_checked_once_a_call(learnt, tmp_path, monkeypatch):
+    pieces = [write_npy(tmp_path, f"{k}", part) for k, part in enumerate(np.split(ALL[LEARNT:], [50, 100]))]
+    for k in (1, 2):
+        continue_run(learnt("identity"), pieces[:k], tmp_path / "out")
+    checked, check = [], manifest.check_harmless
+    monkeypatch.setattr(manifest, "check_harmless", lambda place: (checked.append(place), check(place)))
+    continue_run(learnt("identity"), pieces, tmp_path / "out")
+    assert checked == [learnt("identity"), tmp_path / "out/000000.zarr", tmp_path / "out/000001.zarr"]
+
+
+def test_continue__a_part_is_no_result_to_continue(learnt, tmp_path):
+    new = write_npy(tmp_path, "new", ALL[LEARNT:])
+    part = continue_run(learnt("stft"), [new], tmp_path / "out").part
+    with pytest.raises(ValueError, match=r"000000\.zarr must hold an embedding; got a part of a stream"):
+        continue_run(part, [new], tmp_path / "other")
+
+
 def test_continue__the_place_is_for_parts_alone(learnt, tmp_path):
     new = write_npy(tmp_path, "new", ALL[LEARNT:])
     with pytest.raises(ValueError, match="OUT must not be the result or a recording"):
@@ -830,7 +847,7 @@ def test_command__follows_until_nothing_comes(call, learnt, tmp_path):
     ("words", "code", "message"),
     [
         (["a.zarr", "b.npy"], 2, "Name the result, at least one new recording, and the output last"),
-        (["a.zarr", "b.npy", "out", "--workers", 2], 2, "--workers must be left out with --cluster none"),
+        (["a.zarr", "b.npy", "out", "--workers", 2, "--cluster", "none"], 2, "--workers must be left out"),
         (["a.zarr", "b.npy", "out", "--interval", -1], 2, "-1.0 is not in the range"),
         (["a.zarr", "b.npy", "out"], 1, "a.zarr does not exist"),
         (["a.zarr", "b.npy", "out", "--follow"], 1, "a.zarr does not exist"),
