@@ -28,8 +28,8 @@ from .memory import (
     EXACT_FRAMES,
     LOCAL_BYTES,
     Shape,
+    coordinate_bytes,
     exact_memory,
-    kept_bytes,
     landmark_memory,
     projected_memory,
     tile_bytes,
@@ -218,7 +218,7 @@ def _bounds(
 ) -> Memory:
     """Bounds of the chosen way; with refinement, of both."""
     n = shape.n_frames
-    kept = kept_bytes(n, wanted_modes(config, n), there.number) if lazy else None
+    kept = coordinate_bytes(n, wanted_modes(config, n), there.number) if lazy else None
     streamed = landmark_memory(shape, min(config.n_landmarks, n), config.landmark_route, kept)
     if method == "landmarks" and config.residual_tolerance is not None:  # the least: more are taken as they fit
         return projected_memory(shape, min(LEAST, n))
