@@ -247,7 +247,7 @@ def _problem(rows: Table, total: Moments, config: EmbedConfig) -> dict[str, Any]
         **{name: value for name, value in config.attrs().items() if name not in ("max_passes", "lazy")},
         "shape": (rows.n_frames, rows.n_features),
         "frames": total.digest,
-        "segment": rows.segment,
+        "segment": np.asarray(rows.segment[:]),
         "covariance": _covariance_digest(rows),
         **{f"{name} version": version(name) for name in _ROUNDING},
     }

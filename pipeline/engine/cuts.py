@@ -14,8 +14,10 @@ import numpy as np
 
 from manifold_observer.tasks.engine.panel import Pair
 
+from ..frames.segments import Segments
 from ..graph.spans import Integers, Runs, Span, blocks, runs_of, segment_spans
 
+Segment = Integers | Segments
 # Up to here every distance takes part in the median; beyond it a seeded sample does.
 EXACT_MEDIAN_FRAMES = 8192
 # Bytes of tiles that one panel holds, about; one task multiplies one panel.
@@ -35,7 +37,7 @@ _LEAST_GROUPS = 2
 _MOST_GROUPS = 14
 
 
-def window_starts(segment: Integers, window: int) -> Integers:
+def window_starts(segment: Segment, window: int) -> Integers:
     """First frame of every frame's window: centred, shifted inwards at the ends of its segment.
 
     Parameters
@@ -71,7 +73,7 @@ class Reach(NamedTuple):
     stops: Runs | None = None
 
 
-def reach(segment: Integers, window: int, span: Span, chosen: Integers | None = None, windows: str = "whole") -> Reach:
+def reach(segment: Segment, window: int, span: Span, chosen: Integers | None = None, windows: str = "whole") -> Reach:
     """What the frames of a span, or some ``chosen`` ones of them, reach into with their windows.
 
     Parameters
@@ -115,7 +117,7 @@ def reach(segment: Integers, window: int, span: Span, chosen: Integers | None = 
     return Reach((low, high), rows, first, runs_of(used - low), after)
 
 
-def shrinking_windows(segment: Integers, window: int, span: Span, causal: bool = False) -> tuple[Integers, Integers]:
+def shrinking_windows(segment: Segment, window: int, span: Span, causal: bool = False) -> tuple[Integers, Integers]:
     """First frame of the window of every frame in a span, and the frame after its last.
 
     Windows are centred and shifted inwards at the ends of a segment, and as short as a segment that is shorter than
@@ -161,7 +163,7 @@ def sample_spans(n_frames: int, run: int, most: int) -> list[Span]:
     return [(first, first + run) for first in firsts]
 
 
-def run_numbers(segment: Integers, spans: list[Span]) -> Integers:
+def run_numbers(segment: Segment, spans: list[Span]) -> Integers:
     """Number of the run of consecutive frames of one segment that every frame of some spans belongs to.
 
     Examples

@@ -119,7 +119,7 @@ def landmark_memory(shape: Shape, n_landmarks: int, route: str = "nystrom", kept
     route
         ``"nystrom"`` or ``"diffusion"``, which also adds up m x m links over long spans.
     kept
-        Bytes of the coordinates that a worker keeps, as :func:`kept_bytes` has them; None where they come here.
+        Bytes of the coordinates that a worker keeps, as :func:`coordinate_bytes` has them; None where they come here.
 
     Returns
     -------
@@ -143,12 +143,12 @@ def landmark_memory(shape: Shape, n_landmarks: int, route: str = "nystrom", kept
     return Memory(task, BASE_BYTES + always + task, caller)
 
 
-def kept_bytes(n_frames: int, n_modes: int, n_workers: int) -> int:
+def coordinate_bytes(n_frames: int, n_modes: int, n_workers: int) -> int:
     """Bytes that a worker keeps of the coordinates and row sums of all frames, a third more than its even share.
 
     Examples
     --------
-    >>> kept_bytes(1000, 4, 2)
+    >>> coordinate_bytes(1000, 4, 2)
     27000
     """
     return int(_UNEVEN * 8 * n_frames * (n_modes + 1) / n_workers)

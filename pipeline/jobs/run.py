@@ -23,6 +23,7 @@ from ..frames.label_place import names_file
 from ..frames.recording import clock, open_recording
 from ..frames.units import alike, units_of
 from ..graph.deprecated import renamed
+from ..graph.limits import LAZY_FRAMES
 from ..graph.say import heard
 from ..observers.bank import learn_bank
 from ..observers.calibrate import calibrate
@@ -257,7 +258,7 @@ def analyse(
         embedding = write_group(folder, "embedding", light.assign_attrs(reference="../frames"))
         stages.report("embedding", 1, 1)
     with stages("observe"):
-        embedding = with_reference(embedding.load(), stored)
+        embedding = with_reference(at_hand(embedding), stored)
         state = write_group(folder, "state", observe(embedding, stored, **config.observer.options()))
         stages.report("observer", 1, 1)
     if config.smooth:
@@ -265,6 +266,14 @@ def analyse(
             write_group(folder, "smoothed", smooth(embedding, stored, **_smoothing(config)))
             stages.report("smoother", 1, 1)
     return stored, embedding, state
+
+
+def at_hand(embedding: xr.Dataset) -> xr.Dataset:
+    """A stored embedding that has been read, but for numbers of every one of many frames."""
+    if embedding.sizes["frame"] <= LAZY_FRAMES:
+        return embedding.load()
+    small = [name for name, values in embedding.data_vars.items() if "frame" not in values.dims]
+    return embedding.assign(embedding[small].compute().data_vars)
 
 
 def store_frames(folder: Place, frames: xr.DataArray, stages: Stages) -> xr.DataArray:
