@@ -25,6 +25,8 @@ LANDMARK_ROUTES = ("nystrom", "diffusion")
 LAZY = ("auto", "always", "never")
 SHRINKAGES = ("auto", "identity", "pooled", "none")
 PRESETS = ("auto", "paper")
+USUAL_LANDMARKS = 2000
+"""Landmarks where nothing is said of them."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,8 @@ class Engine:
     method: str = setting("auto", choices=METHODS)
     """All pairs of frames (exact), or every frame against landmarks; auto takes exact up to 50,000 frames, or while the
     kernel fits into memory."""
-    landmarks: int = setting(2000, least=10)
-    """Number of landmarks, for the method landmarks and for the start of an exact solve over recomputed tiles."""
+    landmarks: int | None = setting(None, least=10)
+    """Number of landmarks; 2,000 by default. With a residual_tolerance as many as it takes, and at most this many."""
     landmark_choice: str = setting("uniform", choices=LANDMARK_CHOICES)
     """How landmarks are chosen: uniformly in time, or spread over the features."""
     landmark_route: str = setting("nystrom", choices=LANDMARK_ROUTES)
@@ -63,9 +65,13 @@ class Engine:
     """Frames along the side of a tile; chosen from the number of frames by default."""
     residual_tolerance: float | None = None
     """Largest residual of an eigenpair, relative to the largest eigenvalue; by default 1e-10 with local tiles, 1e-6
-    with resident ones, otherwise 1e-4."""
+    with resident ones, otherwise 1e-4. With landmarks it decides how many, and how many exact passes follow; without
+    it theirs is estimated, whatever it is."""
     max_passes: int = setting(60, least=1)
     """Largest number of passes over the kernel."""
+    max_core_hours: float = 24.0
+    """Work beyond which a residual_tolerance with landmarks takes no more of them and no exact pass, counted in
+    multiplications at 40 billion a second and core."""
     seed: int = setting(0, least=0)
     """Seed of start vectors and of sampled frames."""
 
@@ -74,6 +80,8 @@ class Engine:
         check_settings("embed", self)
         within = self.residual_tolerance is None or 0 < self.residual_tolerance < 1
         _require(within, "residual_tolerance", "lie in (0, 1), or be None", self.residual_tolerance)
+        hours = isinstance(self.max_core_hours, Real) and not isinstance(self.max_core_hours, bool)
+        _require(hours and self.max_core_hours > 0, "max_core_hours", "be a number above 0", self.max_core_hours)
 
 
 @dataclass(frozen=True)
@@ -187,6 +195,11 @@ class EmbedConfig(Engine, Geometry):
         return cls(**_values(Engine, engine or Engine()), **_values(Geometry, geometry or Geometry()), **options)
 
     @property
+    def n_landmarks(self) -> int:
+        """Landmarks where no residual decides about them."""
+        return USUAL_LANDMARKS if self.landmarks is None else self.landmarks
+
+    @property
     def engine(self) -> Engine:
         """The settings that are the engine's."""
         return Engine(**_values(Engine, self))
@@ -211,6 +224,8 @@ class EmbedConfig(Engine, Geometry):
 
     def resolved(self, *, given_covariances: bool = False) -> EmbedConfig:
         """The same with what the preset, other options and given covariances decide written out."""
+        if self.landmarks is None and self.residual_tolerance is None:
+            return replace(self, landmarks=USUAL_LANDMARKS).resolved(given_covariances=given_covariances)
         if self.preset == "paper" or given_covariances:
             return replace(self, condition="none", max_axes=None, shrinkage="none", causal=False)
         cut = self.rank is not None or self.regularization or self.tolerance != EmbedConfig.tolerance

@@ -57,7 +57,7 @@ def embed_landmarks(problem: Problem, n_modes: int) -> Found:
     to the landmarks at a time.
     """
     table, config = problem.table, problem.config
-    chosen = _choose(table, min(config.landmarks, table.n_frames), config)
+    chosen = _choose(table, min(config.n_landmarks, table.n_frames), config)
     block = _gather(table, problem.distance, chosen)
     how = _scale(block, config)
     found, anchors = persist(list(task(_start, block, how, config.alpha, n_modes, outputs=2)), "landmarks")

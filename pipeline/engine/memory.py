@@ -154,6 +154,37 @@ def kept_bytes(n_frames: int, n_modes: int, n_workers: int) -> int:
     return int(_UNEVEN * 8 * n_frames * (n_modes + 1) / n_workers)
 
 
+def projected_memory(shape: Shape, n_landmarks: int) -> Memory:
+    """Bound the memory of landmarks whose number a residual decides: decompositions of them, or one block's strips.
+
+    What is kept on the workers beside, if there is room for it, is not in it.
+    """
+    n, side, met = shape.n_frames, min(shape.tile, shape.n_frames), n_landmarks + 256
+    pieces = min(FRAMES_TOGETHER, side) * met * (3 * shape.itemsize + 8)
+    made = shape.making_bytes(side) + 2 * shape.block_bytes(side) + side * met * shape.itemsize + pieces
+    carrying = _slab_bytes(max(link_rows(n, shape.n_axes), side), shape.n_axes) + made + 3 * 8 * n_landmarks**2
+    solving = (4 * (4 + 2) + 6) * 8 * n_landmarks**2
+    task = max(carrying, solving, _slab_bytes(gather_rows(n, shape.n_axes), shape.n_axes) + 2 * shape.sparse_bytes(met))
+    kept = 2 * shape.sparse_bytes(2 * n_landmarks + 256) + 8 * 4 * n_landmarks**2 + 2**26
+    caller = CALLER_BYTES + 8 * n * (6 * shape.width + 8) + 3 * 8 * n_landmarks**2 + 2**26
+    return Memory(task, BASE_BYTES + kept + task, caller)
+
+
+def strip_bytes(shape: Shape, n_met: int) -> int:
+    """Bytes of the blocks of all frames and of their affinities to some others, on all workers together.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> kind = SimpleNamespace(numbers=lambda *_: 12, halo_rows=lambda _: 0)
+    >>> axes = SimpleNamespace(width=3)
+    >>> narrow = SimpleNamespace(axes=axes, itemsize=4, kind=kind, rank=3, window=21)
+    >>> strip_bytes(Shape(1000, narrow, 512, 21), 8)
+    80000
+    """
+    return shape.block_bytes(shape.n_frames) + shape.n_frames * n_met * shape.itemsize
+
+
 def _slab_bytes(rows: int, n_axes: int) -> int:
     """Bytes that reading a slab takes: as it is stored, decoded and centred."""
     return 3 * 8 * rows * n_axes + 2**25

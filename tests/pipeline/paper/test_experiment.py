@@ -1,8 +1,11 @@
 """Experiments are cut into works that are kept, drawn, and judged as their numbers say."""
 
 import errno
+import functools
+import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -21,7 +24,7 @@ from manifold_observer.pipeline.paper import sealed
 from manifold_observer.pipeline.paper import sphere as paper_sphere
 from manifold_observer.pipeline.paper.experiment import Claim, Experiment, Work, claims_table, reproduce
 from manifold_observer.pipeline.paper.experiments import EXPERIMENTS
-from manifold_observer.pipeline.paper.pictures import new_figure
+from manifold_observer.pipeline.paper.pictures import new_figure, rendered
 from manifold_observer.tasks import atomic
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
@@ -160,10 +163,37 @@ def test_sealed__any_flipped_byte_is_seen(tmp_path):
             sealed.read(place)
 
 
+def test_reproduce__pictures_in_three_formats_and_a_page_that_shows_them(tmp_path):
+    one = functools.partial(new_figure, "<i>One</i>", "n = 3, <u>", 2, 1)
+    told = Claim("1", "x < y & <b>bold</b>", "x = 1", False, test="+0.1")
+    toy = replace(
+        experiment(),
+        draw=lambda joined: {"one": one()},
+        judge=lambda joined: [told],
+    )
+    reproduce({"toy": toy}, tmp_path / "out")
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert [(tmp_path / "out" / f"toy-one.{ending}").read_bytes()[:4] for ending in ("png", "pdf")] == [
+        b"\x89PNG",
+        b"%PDF",
+    ]
+    assert "<svg" in (tmp_path / "out" / "toy-one.svg").read_text()
+    linked = set(re.findall(r'(?:src|href)="([^"#:]+)"', page))
+    assert linked == {"claims.md", "toy-one.png", "toy-one.svg", "toy-one.pdf"}
+    assert all((tmp_path / "out" / name).exists() for name in linked)
+    assert "0 of 1 claims" in page
+    assert "&lt;b&gt;bold" in page
+    assert not re.search("<[biu]>", page)
+    reproduce({"toy": toy}, tmp_path / "quick", quick=True)
+    assert {path.suffix for path in (tmp_path / "quick").glob("toy-one.*")} == {".png"}
+
+
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EROFS])
-@pytest.mark.parametrize("name", ["x2.nc", "toy.nc", "toy-nothing.png", "claims.json", "claims.md"])
+@pytest.mark.parametrize(
+    "name", ["x2.nc", "toy.nc", "toy-nothing.png", "toy-nothing.pdf", "index.html", "claims.json", "claims.md"]
+)
 def test_reproduce__a_disk_that_fails_says_how_to_resume(tmp_path, monkeypatch, name, number):
-    toy = replace(experiment(), draw=lambda joined: {"nothing": new_figure(1, 1)})
+    toy = replace(experiment(), draw=lambda joined: {"nothing": new_figure("Nothing", "n = 0", 1, 1)})
     reproduce({"toy": toy}, tmp_path / "whole")
     made.clear()
     rename = os.replace
@@ -301,6 +331,23 @@ def test_draw__axes_are_labelled_with_units(joined, name):
         assert titled
         labels = " ".join(axes.get_xlabel() + axes.get_ylabel() for axes in figure.axes)
         assert "/" in labels or "frames" in labels
+        assert tuple(figure.get_size_inches()) == (12.8, 7.2), "a slide of 16:9"
+        assert figure.get_suptitle()
+        found = rendered(figure, ["png"])
+        assert re.search(r"\bn = \d", found.caption), "how many were drawn"
+
+
+@pytest.mark.filterwarnings("ignore:calibrate")
+def test_drift__names_stand_apart_and_the_future_is_marked(joined):
+    figure = EXPERIMENTS["drift"].draw(joined["drift"])["correlation"]
+    for panel in figure.axes:
+        boxes = sorted((text.get_window_extent() for text in panel.texts), key=lambda box: box.y0)
+        assert len(boxes) == len(panel.lines)
+        assert all(above.y0 >= below.y0 + 0.9 * below.height for below, above in itertools.pairwise(boxes))
+        assert all(figure.bbox.x1 >= box.x1 for box in boxes)
+        dashed = [line for line in panel.lines if line.get_color() == "#009E73"]
+        assert [line.get_linestyle() for line in dashed] == ["--"]
+        assert any("future" in text.get_text() for text in panel.texts)
 
 
 def test_drift__the_integrator_and_time_have_their_order(joined):
