@@ -14,7 +14,7 @@ from typing import Any
 import dask
 import numpy as np
 from threadpoolctl import threadpool_limits
-from yardstick import apart, judge, loaders
+from yardstick import judge, loaders
 from yardstick.case import Case
 
 import manifold_observer.pipeline as mo
@@ -31,7 +31,7 @@ def scan(case: Case) -> Row:
         picked = mo.tune(case.frames).name
         states = {name: _state(case, options) for name, options in CANDIDATES.items()}
     scores = {name: [judge.score(state, truth) for truth in case.truths.values()] for name, state in states.items()}
-    return {"case": case.name, "picked": picked, "truths": [*case.truths], "scores": scores}
+    return {"case": case.name, "apart": case.apart, "picked": picked, "truths": [*case.truths], "scores": scores}
 
 
 def _state(case: Case, options: dict[str, Any]) -> Any:
@@ -41,6 +41,8 @@ def _state(case: Case, options: dict[str, Any]) -> Any:
 
 def summary(rows: Sequence[Row]) -> Iterator[str]:
     """How often what is picked, and what any one setting gives, is close to the best that was tried."""
+    if not rows:
+        return
     best = [np.max([*row["scores"].values()], axis=0) for row in rows]
     for name in ("picked", *CANDIDATES):
         scored = [np.array(row["scores"][row["picked"] if name == "picked" else name]) for row in rows]
@@ -68,12 +70,11 @@ def main() -> None:
     """Run, print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="+", default=[], choices=loaders.names(), metavar="NAME", help="recordings")
-    parser.add_argument("--apart", nargs="*", default=[*apart.APART], choices=[*apart.APART], metavar="NAME")
-    options = parser.parse_args()
-    known = (case for case in loaders.load(options.only) if not any(t.control for t in case.truths.values()))
-    for cases in (known, (apart.APART[name]() for name in options.apart)):
-        rows = run(cases)
-        print(*(summary(rows) if rows else ()), sep="\n")
+    cases = loaders.load(parser.parse_args().only)
+    rows = run(case for case in cases if not any(truth.control for truth in case.truths.values()))
+    for what, some in (("", False), ("kinds on which nothing was tuned, ", True)):
+        chosen = [row for row in rows if row["apart"] == some]
+        print(*(f"{what}{said}" for said in summary(chosen)), sep="\n")
 
 
 if __name__ == "__main__":
