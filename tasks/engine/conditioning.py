@@ -98,7 +98,7 @@ def limits_of(sample: Floats) -> Floats:
     >>> values = np.tile(np.linspace(-1, 1, 201)[:, None], 2)
     >>> values[7, 1] = 90.0
     >>> limits_of(values).round(2).tolist()
-    [[-1.96, -1.96], [1.96, 1.96]]
+    [[-1.96, -1.97], [1.96, 1.99]]
     """
     low, centre, high = np.quantile(sample, [_SHARE, 0.5, 1 - _SHARE], axis=0)
     width = _TIMES * np.maximum(high - centre, centre - low)

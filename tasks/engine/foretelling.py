@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse.linalg import eigsh
-from scipy.spatial import KDTree
 
 from manifold_observer.tasks.arrays import Floats, Integers, deviations, standardised
 
@@ -233,6 +232,8 @@ def _blocks_of(n: int, number: int) -> Integers:
 
 def _nearest(coordinates: Floats) -> Integers:
     """The frames of other blocks that are nearest to every frame, (n, neighbours)."""
+    from scipy.spatial import KDTree  # noqa: PLC0415 - slow to import
+
     fold = _blocks_of(len(coordinates), _FOLDS)
     found = np.empty((len(coordinates), _NEIGHBOURS), np.int64)
     for number in range(_FOLDS):
