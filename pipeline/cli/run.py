@@ -11,7 +11,7 @@ import click
 
 from ..clusters.config import ClusterConfig
 from ..graph.durations import duration
-from ..jobs.config import CHOSEN, RunConfig
+from ..jobs.config import CHOSEN, PROMISED, RunConfig
 from ..stores.address import Place
 from .computing import chosen, session, writing
 from .config_file import config_file
@@ -20,7 +20,7 @@ from .naming import opening, result_and_recordings
 from .options import settings_of, taken
 from .outcome import CLUSTER_CODES
 from .reading import Location
-from .saying import answer
+from .saying import answer, notice
 from .teaching import Taught
 from .warned import said
 from .watching import result_name, watching
@@ -62,7 +62,7 @@ def run_command(
     with the groups /frames, /embedding and /state, and /smoothed with --smooth; by default it is called after the
     recording and lies in the current folder. After a kill or Ctrl-C, the same command resumes from the last pass.
     """
-    from ..jobs.events import Event, emit  # noqa: PLC0415
+    from ..jobs.events import Event, emit, listen  # noqa: PLC0415
     from ..jobs.run import check, frames_in, run  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
     recordings, out = result_and_recordings(paths)
@@ -74,7 +74,7 @@ def run_command(
     count = cache(lambda: frames_in(opened, config))
     cluster = chosen(cluster, count)
     before = time.perf_counter()
-    with session(cluster) as stages:
+    with session(cluster) as stages, listen(_aloud):
         foretell(recordings, config, cluster, count, stages)
         tree = run(recordings, out, config, overwrite=overwrite, stages=stages)
         n_frames, seconds = tree["frames"].sizes["frame"], time.perf_counter() - before
@@ -104,6 +104,8 @@ def _found(tree: Any, out: Place, config: RunConfig, seconds: dict[str, float]) 
         "seconds": seconds,
         "settings": config.flat(),
     }
+    if "residual_reached" in embedding.attrs:
+        found["promised"] = {name: embedding.attrs[name] for name in PROMISED if name in embedding.attrs}
     scored = label_scores(tree)
     return found | ({"labels": scored} if scored else {})
 
@@ -152,7 +154,8 @@ def _text(summary: dict[str, Any]) -> str:
         f"{opened}{summary['n_frames']} frames, {_modes(summary['n_modes'])}, eigenvalues {mu}\n"
         f"{_chosen(summary['chosen'])}"
         f"{_labels(summary.get('labels'))}"
-        f"largest residual {max(summary['residuals']):.1e}, {duration(summary['seconds']['total'])}\n"
+        f"largest residual {max(summary['residuals']):.1e}{_promised(summary.get('promised'))}, "
+        f"{duration(summary['seconds']['total'])}\n"
         f"written to {summary['out']}; open it with {opening(summary['out'])}"
         f"{_page_text(summary)}"
     )
@@ -161,6 +164,23 @@ def _text(summary: dict[str, Any]) -> str:
 def _modes(number: int) -> str:
     """A number of modes."""
     return "1 mode" if number == 1 else f"{number} modes"
+
+
+def _aloud(event: Any) -> None:
+    """Say what a run expects of itself."""
+    if event.kind == "told":
+        notice(event.sentence)
+
+
+def _promised(promised: dict[str, Any] | None) -> str:
+    """Where the residual is from, and what was expected, where one was asked for."""
+    if promised is None:
+        return ""
+    most = f", at most {promised['residual_at_most']:.1e}" if "residual_at_most" in promised else ""
+    return (
+        f" ({promised['residual_from']}{most}; {promised['n_landmarks']} landmarks and {promised['passes']} exact "
+        f"passes, {promised['expected_landmarks']} and {promised['expected_passes']} were expected)"
+    )
 
 
 def _page_text(summary: dict[str, Any]) -> str:
