@@ -82,7 +82,7 @@ def _found(where: Place) -> xr.DataTree:
         )
     if parts_of(where):
         return xr.DataTree.from_dict(stream_groups("load", where))
-    results = list(_results_in(where))
+    results = list(results_in(where))
     if not results:
         check_whole("load", where)  # which says what is wrong
     done = [one for one in results if is_complete(one)]
@@ -151,7 +151,7 @@ def _along(parts: Sequence[xr.Dataset], name: str) -> xr.DataArray:
     return xr.concat(arrays, "frame", coords="minimal", compat="override", combine_attrs="override")
 
 
-def _results_in(folder: Place) -> Iterator[Any]:
+def results_in(folder: Place) -> Iterator[Any]:
     """Results that lie directly in a folder, finished or not, by name."""
     if isinstance(folder, Address):
         names = [] if folder.is_web else names_in(folder)[0]

@@ -37,7 +37,7 @@ def matplotlib() -> Any:
         import matplotlib as found  # noqa: PLC0415
     except ImportError:
         raise ImportError(
-            "plot: pictures need matplotlib; it was not found. Install it with pip install 'manifold-observer[paper]'."
+            "plot: pictures need matplotlib; it was not found. Install it with pip install matplotlib."
         ) from None
     return found
 

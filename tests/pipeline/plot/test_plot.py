@@ -203,7 +203,7 @@ def test_plot__imports_matplotlib_only_when_it_draws():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == (
-        "plot: pictures need matplotlib; it was not found. Install it with pip install 'manifold-observer[paper]'."
+        "plot: pictures need matplotlib; it was not found. Install it with pip install matplotlib."
     )
 
 
