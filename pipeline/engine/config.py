@@ -224,8 +224,6 @@ class EmbedConfig(Engine, Geometry):
 
     def resolved(self, *, given_covariances: bool = False) -> EmbedConfig:
         """The same with what the preset, other options and given covariances decide written out."""
-        if self.landmarks is None and self.residual_tolerance is None:
-            return replace(self, landmarks=USUAL_LANDMARKS).resolved(given_covariances=given_covariances)
         if self.preset == "paper" or given_covariances:
             return replace(self, condition="none", max_axes=None, shrinkage="none", causal=False)
         cut = self.rank is not None or self.regularization or self.tolerance != EmbedConfig.tolerance

@@ -23,6 +23,8 @@ from ..frames.label_place import names_file
 from ..frames.recording import clock, open_recording
 from ..frames.units import alike, units_of
 from ..graph.deprecated import renamed
+from ..graph.limits import LAZY_FRAMES
+from ..graph.say import heard
 from ..observers.bank import learn_bank
 from ..observers.calibrate import calibrate
 from ..observers.certainty import learn_certainty
@@ -31,6 +33,7 @@ from ..observers.observe import observe
 from ..observers.smooth import smooth
 from ..stores.address import Address, Given, Place, full_name, place, places
 from .config import RunConfig
+from .events import Event, emit
 from .filling import write_frames
 from .fingerprint import stamps_of
 from .load import load
@@ -243,7 +246,7 @@ def analyse(
     Frames, embedding (with its reference) and state as they stand on disk.
     """
     stored = store_frames(folder, frames, stages)
-    with stages("embed"):
+    with stages("embed"), heard(lambda sentence: emit(Event("told", sentence=sentence))):
         options = config.embedding.options()
         embedding = embed(stored, covariance=covariance, progress=stages.report, checkpoint=checkpoint, **options)
         if config.calibrated:
@@ -255,7 +258,7 @@ def analyse(
         embedding = write_group(folder, "embedding", light.assign_attrs(reference="../frames"))
         stages.report("embedding", 1, 1)
     with stages("observe"):
-        embedding = with_reference(embedding.load(), stored)
+        embedding = with_reference(at_hand(embedding), stored)
         state = write_group(folder, "state", observe(embedding, stored, **config.observer.options()))
         stages.report("observer", 1, 1)
     if config.smooth:
@@ -263,6 +266,14 @@ def analyse(
             write_group(folder, "smoothed", smooth(embedding, stored, **_smoothing(config)))
             stages.report("smoother", 1, 1)
     return stored, embedding, state
+
+
+def at_hand(embedding: xr.Dataset) -> xr.Dataset:
+    """A stored embedding that has been read, but for numbers of every one of many frames."""
+    if embedding.sizes["frame"] <= LAZY_FRAMES:
+        return embedding.load()
+    small = [name for name, values in embedding.data_vars.items() if "frame" not in values.dims]
+    return embedding.assign(embedding[small].compute().data_vars)
 
 
 def store_frames(folder: Place, frames: xr.DataArray, stages: Stages) -> xr.DataArray:
