@@ -7,7 +7,6 @@ it made with :func:`persist` and reads numbers back with :func:`compute`.
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
@@ -22,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from manifold_observer.tasks.arrays import aligned, like
 
-from .shared import is_in_this_thread
+from .client import on_cluster, session_client
 from .slabs import Reading
 
 # Tasks in hand for each thread of a cluster where they are given out in turn: one runs, the next has its frames.
@@ -397,23 +396,6 @@ def one_blas_thread() -> Any:
     and BLAS threads that wait for each other's cores are many times slower than one.
     """
     return threadpool_limits(limits=1)
-
-
-def on_cluster() -> bool:
-    """Whether a distributed Client is this session's default (without importing distributed)."""
-    return session_client() is not None
-
-
-def session_client() -> Any:
-    """The distributed Client that is this session's default, None without one; distributed is not imported for it."""
-    if "distributed" not in sys.modules or is_in_this_thread():
-        return None
-    from distributed import default_client  # noqa: PLC0415
-
-    try:
-        return default_client()
-    except ValueError:
-        return None
 
 
 def _wait(kept: Sequence[Delayed], stage: str, progress: Progress) -> None:
