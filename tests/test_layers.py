@@ -253,3 +253,14 @@ def test_pyproject__entry_points_name_what_exists(group):
         module, _, name = target.partition(":")
         found = __import__(module, fromlist=[name])
         assert hasattr(found, name)
+
+
+def test_files__have_at_most_400_lines():
+    """Of the package and of what stands beside it, tests too: a file of one subject is found, and read as a whole."""
+    folders = [*FOLDERS, "tests", "docs", "deploy"]
+    lengths = {
+        str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines())
+        for folder in folders
+        for path in (ROOT / folder).rglob("*.py")
+    }
+    assert {name: length for name, length in lengths.items() if length > 400} == {}

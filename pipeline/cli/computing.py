@@ -25,16 +25,12 @@ AS_JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON
 _OVERWRITE = click.Option(["--overwrite"], is_flag=True, help="Replace an earlier result.")
 
 
-def computing(command: click.Command, kind: str = "local") -> click.Command:
+def computing(command: click.Command) -> click.Command:
     """Give a command the options that say where it computes and how it reports.
 
     Its function gets them as one :class:`ClusterConfig`, called ``cluster``.
     """
-    first = len(command.params)
     settings_of(ClusterConfig)(command)
-    for option in command.params[first:]:
-        if option.name == "cluster":
-            option.default = kind
     command.params.append(AS_JSON)
     command.callback = _with_cluster(command.callback)
     return command
@@ -105,14 +101,23 @@ def paying(n_frames: int) -> str:
 
 
 def chosen(cluster: ClusterConfig, n_frames: Callable[[], int]) -> ClusterConfig:
-    """The cluster, which is the one that pays where the choice was left open.
+    """The cluster; where the choice was left open, workers that are asked for, else whatever pays.
 
     Examples
     --------
-    >>> chosen(ClusterConfig("auto", workers=2), lambda: 100_000) == ClusterConfig("local", workers=2)
+    >>> chosen(ClusterConfig(memory=2**32), lambda: 1_000) == ClusterConfig("none", memory=2**32)
+    True
+    >>> chosen(ClusterConfig(workers=2), lambda: 1_000) == ClusterConfig("local", workers=2)
     True
     """
-    return replace(cluster, kind=paying(n_frames())) if cluster.kind == "auto" else cluster
+    if cluster.kind != "auto":
+        return cluster
+    return replace(cluster, kind="local" if asks_for_workers(cluster) else paying(n_frames()))
+
+
+def asks_for_workers(cluster: ClusterConfig) -> bool:
+    """Whether the command is asked for something that only a cluster has: workers, a dashboard, their metrics."""
+    return cluster.workers is not None or cluster.dashboard or watched_here().on_cluster
 
 
 @contextmanager

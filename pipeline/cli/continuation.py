@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +13,7 @@ import click
 from ..clusters.config import ClusterConfig
 from ..jobs.events import Event, emit
 from ..stores.address import Place
-from .computing import computing, session
+from .computing import chosen, computing, session
 from .options import Sectioned
 from .reading import FrameLength, Location, Seconds
 from .warned import notice
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @watching(lambda options: result_name(options["paths"][-1]))
-@partial(computing, kind="none")
+@computing
 @click.command("continue", cls=Sectioned)
 @click.argument("paths", nargs=-1, required=True, type=Location(), metavar="RESULT NEW... OUT")
 @click.option("--follow", is_flag=True, help="Keep looking for new data until Ctrl-C, or for --idle seconds.")
@@ -54,6 +53,7 @@ def continue_command(
 
     if len(paths) < 3:
         raise click.UsageError("Name the result, at least one new recording, and the output last.")
+    cluster = chosen(cluster, lambda: 0)  # what is new since the last call, of which there are to be many
     result, new, out = paths[0], paths[1:-1], paths[-1]
     if follow:
         _follow(result, new, out, cluster, as_json, options)

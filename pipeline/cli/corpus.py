@@ -14,7 +14,7 @@ from ..clusters.config import ClusterConfig
 from ..corpus.ledger import shown
 from ..jobs.config import RunConfig
 from .advice import in_options
-from .computing import connected, given_over
+from .computing import asks_for_workers, connected, given_over
 from .config_file import config_file
 from .corpus_file import CorpusFile, corpus_text, read_corpus, watch_settings
 from .options import Sectioned, settings_of, taken
@@ -172,8 +172,8 @@ def _run(
     from ..jobs.events import listen  # noqa: PLC0415
 
     def connect(n_due: int) -> AbstractContextManager[None]:
-        few = read.cluster.kind == "auto" and n_due <= _FEW
-        return connected(replace(read.cluster, kind="none", workers=None) if few else read.cluster)
+        few = read.cluster.kind == "auto" and n_due <= _FEW and not asks_for_workers(read.cluster)
+        return connected(replace(read.cluster, kind="none") if few else read.cluster)
 
     with listen(_tell):
         found = run_corpus(read.config, retry=retry, refit=refit, connect=connect)

@@ -34,9 +34,9 @@ def _command(name: str, kind: type[Any]) -> click.Command:
     ) -> None:
         from ..paper.demo import demonstrate  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
-        simulation = asdict(taken(kind, options))
-        with session(chosen(cluster, lambda: 0)) as stages:  # a few thousand frames
-            result = demonstrate(name, out, simulation, stages, overwrite=overwrite)
+        asked = taken(kind, options)
+        with session(chosen(cluster, lambda: asked.about_frames)) as stages:
+            result = demonstrate(name, out, asdict(asked), stages, overwrite=overwrite)
         click.echo(json.dumps(result) if as_json else _text(result, out))
 
     command = Sectioned(name, callback=callback, help=_description(kind))

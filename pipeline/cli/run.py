@@ -10,14 +10,14 @@ from typing import Any
 import click
 
 from ..clusters.config import ClusterConfig
-from ..jobs.config import CHOSEN, RunConfig
+from ..jobs.config import CHOSEN, PROMISED, RunConfig
 from ..stores.address import Place
 from .computing import chosen, session, writing
 from .config_file import config_file
 from .naming import opening, result_and_recordings
 from .options import Sectioned, settings_of, taken
 from .reading import Location
-from .warned import said
+from .warned import notice, said
 from .watching import result_name, watching
 
 
@@ -57,20 +57,20 @@ def run_command(
     with the groups /frames, /embedding and /state, and /smoothed with --smooth; by default it is called after the
     recording and lies in the current folder. After a kill or Ctrl-C, the same command resumes from the last pass.
     """
-    from ..jobs.events import Event, emit  # noqa: PLC0415
+    from ..jobs.events import Event, emit, listen  # noqa: PLC0415
     from ..jobs.label_scores import label_scores  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
     from ..jobs.records import keep_record  # noqa: PLC0415
-    from ..jobs.run import check, count_frames, run  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+    from ..jobs.run import check, frames_in, run  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
     recordings, out = result_and_recordings(paths)
     config, report = taken(RunConfig, options), _page(page, out)
     if skip_existing and _is_done(recordings, out, config, overwrite, as_json):
         emit(Event("skipped", done=1, total=1))
         return
-    check(recordings, out, config, overwrite=overwrite)
-    cluster = chosen(cluster, lambda: count_frames(recordings, config))
+    opened = check(recordings, out, config, overwrite=overwrite)
+    cluster = chosen(cluster, lambda: frames_in(opened, config))
     before = time.perf_counter()
-    with session(cluster) as stages:
+    with session(cluster) as stages, listen(_aloud):
         tree = run(recordings, out, config, overwrite=overwrite, stages=stages)
         n_frames, seconds = tree["frames"].sizes["frame"], time.perf_counter() - before
         emit(Event("finished", done=1, total=1, seconds=seconds, n_frames=n_frames))
@@ -86,6 +86,8 @@ def run_command(
         "seconds": stages.seconds,
         "settings": config.flat(),
     }
+    if "residual_reached" in embedding.attrs:
+        summary["promised"] = {name: embedding.attrs[name] for name in PROMISED if name in embedding.attrs}
     keep_record(out, {"seconds": stages.seconds, "warnings": said()})
     if scored := label_scores(tree):
         summary["labels"] = scored
@@ -138,9 +140,27 @@ def _text(summary: dict[str, Any]) -> str:
         f"{opened}{summary['n_frames']} frames, {summary['n_modes']} modes, eigenvalues {mu}\n"
         f"{_chosen(summary['chosen'])}"
         f"{_labels(summary.get('labels'))}"
-        f"largest residual {max(summary['residuals']):.1e}, {summary['seconds']['total']:.1f} s\n"
+        f"largest residual {max(summary['residuals']):.1e}{_promised(summary.get('promised'))}, "
+        f"{summary['seconds']['total']:.1f} s\n"
         f"written to {summary['out']}; open it with {opening(summary['out'])}"
         f"{_page_text(summary)}"
+    )
+
+
+def _aloud(event: Any) -> None:
+    """Say what a run expects of itself."""
+    if event.kind == "told":
+        notice(event.sentence)
+
+
+def _promised(promised: dict[str, Any] | None) -> str:
+    """Where the residual is from, and what was expected, where one was asked for."""
+    if promised is None:
+        return ""
+    most = f", at most {promised['residual_at_most']:.1e}" if "residual_at_most" in promised else ""
+    return (
+        f" ({promised['residual_from']}{most}; {promised['n_landmarks']} landmarks and {promised['passes']} exact "
+        f"passes, {promised['expected_landmarks']} and {promised['expected_passes']} were expected)"
     )
 
 

@@ -10,6 +10,7 @@ import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from operator import itemgetter
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -84,6 +85,33 @@ def task(function: Callable[..., Any], *arguments: Any, outputs: int | None = No
 def in_order_of(number: int) -> AbstractContextManager[Any]:
     """Tasks that are made within are run before those of larger numbers, where a cluster can choose."""
     return dask.annotate(priority=-number)
+
+
+def placed(number: int, of: int) -> AbstractContextManager[Any]:
+    """Tasks that are made within are for one worker: that of a share of all, as far as ``number`` is along ``of``.
+
+    It is advice: an idle worker may take them over. Where there is no cluster of many workers it says nothing. A
+    scheduler that has to look for the best of a thousand workers for each of thousands of tasks does nothing else.
+    """
+    addresses = _ADDRESSES.get()
+    if not addresses:
+        return nullcontext()
+    worker = addresses[min(number * len(addresses) // max(of, 1), len(addresses) - 1)]
+    return dask.annotate(workers=[worker], allow_other_workers=True)
+
+
+@contextmanager
+def places() -> Iterator[None]:
+    """Ask once for the workers that :func:`placed` chooses from within the block."""
+    client = session_client()
+    token = _ADDRESSES.set(tuple(sorted(client.nthreads())) if client is not None else ())
+    try:
+        yield
+    finally:
+        _ADDRESSES.reset(token)
+
+
+_ADDRESSES: ContextVar[tuple[str, ...]] = ContextVar("addresses", default=())
 
 
 class _Place(NamedTuple):
@@ -245,6 +273,41 @@ def stream(items: Iterable[Delayed], total: int, stage: str, progress: Progress 
             next_one += 1
 
 
+def stream_kept(
+    items: Iterable[Delayed], total: int, stage: str, progress: Progress = silent
+) -> Iterator[tuple[Delayed, Any]]:
+    """As :func:`stream`, for items that give two values: the first stays where it was made, the second comes here.
+
+    Parameters
+    ----------
+    items
+        Delayed pairs, made with ``outputs=2``.
+    total
+        How many.
+    stage
+        Name of the stage, for the progress.
+    progress
+        Called as parts are done.
+
+    Yields
+    ------
+    The first value, delayed and computed already, and the second.
+    """
+    if not on_cluster():
+        made = persist(list(items), stage, progress)
+        yield from ((pair[0], compute([pair[1]])[0]) for pair in made)
+        return
+    progress(stage, 0, total)
+    early: dict[int, Any] = {}
+    next_one = 0
+    for done, (number, kept, future) in enumerate(_in_turn(tuple(item) for item in items), 1):
+        early[number] = kept[0], aligned(future.result())
+        progress(stage, done, total)
+        while next_one in early:
+            yield early.pop(next_one)
+            next_one += 1
+
+
 def as_done(items: Iterable[Delayed]) -> Iterator[tuple[int, Any]]:
     """Compute independent items and give each as soon as it is done, with its number.
 
@@ -266,7 +329,7 @@ def as_done(items: Iterable[Delayed]) -> Iterator[tuple[int, Any]]:
         for number, item in enumerate(items):
             yield number, compute([item])[0]
         return
-    for number, _, future in _in_turn(items):
+    for number, _, future in _in_turn((item,) for item in items):
         yield number, aligned(future.result())
 
 
@@ -274,23 +337,23 @@ def persist_in_turn(items: Iterable[Delayed]) -> list[Delayed]:
     """As :func:`persist`, for many items that read much: see :func:`stream`."""
     if not on_cluster():
         return persist(list(items), "")
-    return [kept for _, kept, _ in sorted(_in_turn(items), key=itemgetter(0))]
+    return [kept for _, (kept,), _ in sorted(_in_turn((item,) for item in items), key=itemgetter(0))]
 
 
-def _in_turn(items: Iterable[Delayed]) -> Iterator[tuple[int, Delayed, Any]]:
-    """Give a cluster a few items at a time; number, kept value and future of each as they are done."""
+def _in_turn(items: Iterable[tuple[Delayed, ...]]) -> Iterator[tuple[int, tuple[Delayed, ...], Any]]:
+    """Give a cluster a few items at a time; number, kept values and future of the last of them as they are done."""
     from distributed import as_completed, default_client, futures_of  # noqa: PLC0415
 
     waiting = enumerate(items)
-    in_hand: dict[Any, tuple[int, Delayed]] = {}
+    in_hand: dict[Any, tuple[int, tuple[Delayed, ...]]] = {}
     running = as_completed([], raise_errors=False)
 
     def fill_up() -> None:
         threads = sum(default_client().nthreads().values())  # asked again: workers come and go
         for number, item in itertools.islice(waiting, max(1, _IN_HAND * threads - len(in_hand))):
             with large_graphs():
-                (made,) = dask.persist(item)
-            (future,) = futures_of(made)
+                made = dask.persist(*item)
+            (future,) = futures_of(made[-1])
             in_hand[future.key] = number, made
             running.add(future)
 

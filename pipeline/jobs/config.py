@@ -31,6 +31,19 @@ FEATURE_OPTIONS: dict[str, tuple[str, ...]] = {
 CHOSEN = ("condition_why", "shrinkage_target", "shrinkage_intensity", "foretold", "foretold_by_chance")
 """Attributes of an embedding that say what it chose by itself."""
 
+PROMISED = (
+    "residual_reached",
+    "residual_from",
+    "residual_at_most",
+    "n_landmarks",
+    "passes",
+    "landmark_rounds",
+    "expected_landmarks",
+    "expected_passes",
+    "expected_residual",
+)
+"""Attributes of an embedding that say what became of a residual that was asked for with landmarks."""
+
 
 @dataclass(frozen=True)
 class FeatureConfig:

@@ -197,3 +197,17 @@ def test_object_store__counts_what_a_result_takes(monkeypatch, tmp_path):
     found = importlib.import_module("object_store").measure(100, repeats=1)
     assert found["objects"] == 65
     assert found["requests of a write"] < 400
+
+
+def test_tuning__what_is_picked_is_judged_against_all_that_was_tried(monkeypatch):
+    tuning, simulations = importlib.import_module("tuning"), importlib.import_module("yardstick.simulations")
+    few = {"default": {}, "twice the scale": {"epsilon_factor": 2.0}}
+    monkeypatch.setattr(tuning, "CANDIDATES", few)
+    monkeypatch.setattr("manifold_observer.pipeline.embedding.tune.CANDIDATES", few)
+    (row,) = tuning.run([simulations.gestures(length=150)])
+    assert row["picked"] == "default"
+    row |= {"picked": "default", "scores": {"default": [0.5, 0.9], "twice the scale": [0.51, 0.95]}}
+    picked, default, twice = tuning.summary([row])
+    assert "within .02 of the best on 1 of 2 truths, 50 %, and on 0 of 1 recordings" in picked
+    assert picked.removeprefix("picked") == default.removeprefix("default")
+    assert "mean 0.730 (best of all 0.730)" in twice
