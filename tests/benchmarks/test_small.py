@@ -183,3 +183,25 @@ def test_object_store__counts_what_a_result_takes(monkeypatch, tmp_path):
     found = importlib.import_module("object_store").measure(100, repeats=1)
     assert found["objects"] == 65
     assert found["requests of a write"] < 400
+
+
+def test_promised__residuals_are_as_promised_and_errors_fall_with_them(tmp_path):
+    with dask.config.set(scheduler="synchronous"):
+        frames, truth = importlib.import_module("measure").sphere_frames(tmp_path, 1200)
+        rows = list(importlib.import_module("promised").compared(frames.compute(), truth, [1e-3]))
+    exact, plain, *promised = rows
+    assert exact["true_residual"] < 1e-5
+    for row in promised:
+        assert row["true_residual"] <= row["at_most"] <= row["asked"]
+        assert row["true_residual"] < plain["true_residual"] or plain["n_landmarks"] == 1200
+        assert row["coordinate_error"] < 0.02
+        assert row["state_error"] < 0.02
+
+
+def test_hour__a_quarter_of_a_minute_of_sound_is_read_from_the_command():
+    hour = importlib.import_module("hour")
+    result = hour.run(0.25, None, ["--cluster", "none"])
+    assert result["n_frames"] == 652
+    assert result["method"] == "exact"
+    assert set(result["stages"]) >= {"features", "embed", "observe"}
+    assert min(result["correlation"]) > 0.3
