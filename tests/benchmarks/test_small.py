@@ -211,3 +211,25 @@ def test_tuning__what_is_picked_is_judged_against_all_that_was_tried(monkeypatch
     assert "within .02 of the best on 1 of 2 truths, 50 %, and on 0 of 1 recordings" in picked
     assert picked.removeprefix("picked") == default.removeprefix("default")
     assert "mean 0.730 (best of all 0.730)" in twice
+
+
+def test_promised__residuals_are_as_promised_and_errors_fall_with_them(tmp_path):
+    with dask.config.set(scheduler="synchronous"):
+        frames, truth = importlib.import_module("measure").sphere_frames(tmp_path, 1200)
+        rows = list(importlib.import_module("promised").compared(frames.compute(), truth, [1e-3]))
+    exact, plain, *promised = rows
+    assert exact["true_residual"] < 1e-5
+    for row in promised:
+        assert row["true_residual"] <= row["at_most"] <= row["asked"]
+        assert row["true_residual"] < plain["true_residual"] or plain["n_landmarks"] == 1200
+        assert row["coordinate_error"] < 0.02
+        assert row["state_error"] < 0.02
+
+
+def test_hour__a_quarter_of_a_minute_of_sound_is_read_from_the_command():
+    hour = importlib.import_module("hour")
+    result = hour.run(0.25, None, ["--cluster", "none"])
+    assert result["n_frames"] == 652
+    assert result["method"] == "exact"
+    assert set(result["stages"]) >= {"features", "embed", "observe"}
+    assert min(result["correlation"]) > 0.3
