@@ -26,9 +26,11 @@ def info_command(result: Place, verify: bool, as_json: bool) -> None:
     Example:
       manifold-observer info emg.zarr --verify
     """
-    from ..jobs.info import info_of  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+    from ..graph.compute import in_threads  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+    from ..jobs.info import info_of  # noqa: PLC0415
 
-    found = info_of(result, verify=verify)
+    with in_threads():
+        found = info_of(result, verify=verify)
     click.echo(json.dumps(found | {"warnings": said()}) if as_json else _text(found))
 
 

@@ -43,9 +43,11 @@ def report_command(
     Example:
       manifold-observer report night.zarr night.html --labels stages.csv
     """
-    from ..reports.write import report  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+    from ..graph.compute import in_threads  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+    from ..reports.write import report  # noqa: PLC0415
 
-    written = report(result, page, labels=labels, label_column=label_column, recordings=recordings or None)
+    with in_threads():
+        written = report(result, page, labels=labels, label_column=label_column, recordings=recordings or None)
     if as_json:
         click.echo(json.dumps({"out": str(written), "bytes": written.stat().st_size, "warnings": said()}))
     else:

@@ -57,8 +57,9 @@ def run_command(
     with the groups /frames, /embedding and /state, and /smoothed with --smooth; by default it is called after the
     recording and lies in the current folder. After a kill or Ctrl-C, the same command resumes from the last pass.
     """
+    from ..graph.compute import in_threads  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
     from ..jobs.events import Event, emit  # noqa: PLC0415
-    from ..jobs.label_scores import label_scores  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+    from ..jobs.label_scores import label_scores  # noqa: PLC0415
     from ..jobs.records import keep_record  # noqa: PLC0415
     from ..jobs.run import check, frames_in, run  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
@@ -74,24 +75,27 @@ def run_command(
         tree = run(recordings, out, config, overwrite=overwrite, stages=stages)
         n_frames, seconds = tree["frames"].sizes["frame"], time.perf_counter() - before
         emit(Event("finished", done=1, total=1, seconds=seconds, n_frames=n_frames))
+    keep_record(out, {"seconds": stages.seconds, "warnings": said()})
+    with in_threads():
+        summary = {"out": str(out), **_summary(tree), "seconds": stages.seconds, "settings": config.flat()}
+        if scored := label_scores(tree):
+            summary["labels"] = scored
+        if report is not None:
+            summary["report"] = str(_reported(tree, report, stages.seconds))
+    click.echo(json.dumps(summary | {"warnings": said()}) if as_json else _text(summary))
+
+
+def _summary(tree: Any) -> dict[str, Any]:
+    """What a result says of itself."""
     embedding = tree["embedding"].to_dataset()
-    summary = {
-        "out": str(out),
-        "n_frames": n_frames,
+    return {
+        "n_frames": tree["frames"].sizes["frame"],
         "n_modes": embedding.sizes["mode"],
         "eigenvalues": [round(float(mu), 6) for mu in embedding["eigenvalue"].values],
         "residuals": [float(residual) for residual in embedding["residual"].values],
         "chosen": {name: embedding.attrs[name] for name in CHOSEN if name in embedding.attrs},
         "opened": tree.attrs.get("opened", []),
-        "seconds": stages.seconds,
-        "settings": config.flat(),
     }
-    keep_record(out, {"seconds": stages.seconds, "warnings": said()})
-    if scored := label_scores(tree):
-        summary["labels"] = scored
-    if report is not None:
-        summary["report"] = str(_reported(tree, report, stages.seconds))
-    click.echo(json.dumps(summary | {"warnings": said()}) if as_json else _text(summary))
 
 
 def _page(page: str | None, out: Place) -> Path | None:

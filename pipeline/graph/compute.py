@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 import dask
+import dask.threaded
 from dask.callbacks import Callback
 from dask.delayed import Delayed
 from threadpoolctl import threadpool_limits
@@ -369,6 +370,16 @@ def one_blas_thread() -> Any:
     and BLAS threads that wait for each other's cores are many times slower than one.
     """
     return threadpool_limits(limits=1)
+
+
+def in_threads() -> AbstractContextManager[Any]:
+    """Compute in threads of this process for the length of a ``with`` block, unless the session computes elsewhere.
+
+    By the scheduler's function: without one, or by its name, Dask imports distributed at the first computation,
+    which takes longer than a small job.
+    """
+    chosen = on_cluster() or dask.config.get("scheduler", None) is not None
+    return nullcontext() if chosen else dask.config.set(scheduler=dask.threaded.get)
 
 
 def on_cluster() -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
+import dask
 import numpy as np
 import xarray as xr
 
@@ -74,7 +75,7 @@ def _read(dataset: xr.Dataset) -> None:
     for values in dataset.variables.values():
         if values.chunks:
             for block in values.data.to_delayed().ravel():
-                block.compute(scheduler="synchronous")
+                block.compute(scheduler=dask.get)
 
 
 def _config(attrs: dict[str, Any]) -> RunConfig | None:
