@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 import dask
+import dask.threaded
 from dask.callbacks import Callback
 from dask.delayed import Delayed
 from threadpoolctl import threadpool_limits

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import dask
 import numpy as np
 import xarray as xr
 
@@ -205,7 +206,7 @@ def _verified(tree: xr.DataTree, verify: bool) -> None:
     for done, values in enumerate(chunked):
         progress("verify", done, len(chunked))
         for block in values.data.to_delayed().ravel():
-            block.compute(scheduler="synchronous")
+            block.compute(scheduler=dask.get)
     progress("verify", len(chunked), len(chunked))
 
 
