@@ -233,3 +233,29 @@ def test_hour__a_quarter_of_a_minute_of_sound_is_read_from_the_command():
     assert result["method"] == "exact"
     assert set(result["stages"]) >= {"features", "embed", "observe"}
     assert min(result["correlation"]) > 0.3
+
+
+@pytest.mark.parametrize(("method", "n_frames"), [("exact", 20_000), ("landmarks", 20_000)])
+def test_thousand_workers__a_pass_is_one_of_the_real_graph(method, n_frames):
+    script = importlib.import_module("thousand_workers")
+    row = script.run(method, n_frames, 12, passes=1, hasten=0.02)
+    expected = {"exact": 55 + 10 + 10, "landmarks": 16}  # panels, pieces of the vectors, and blocks; spans
+    assert row["tasks"] >= expected[method]
+    assert row["scheduler_cpu"] > 0
+    assert row["megabytes_from_peers_per_worker"] > 0
+    assert row["megabytes_of_results"] > 0
+
+
+def test_thousand_workers__many_panels_are_added_up_by_the_workers(monkeypatch):
+    script = importlib.import_module("thousand_workers")
+    few = script.run("exact", 20_000, 12, passes=1, hasten=0.02)
+    assert few["megabytes_of_results"] == pytest.approx(11 * 20_000 * 21 * 4 / 1e6, rel=0.1)
+    monkeypatch.setattr(importlib.import_module("manifold_observer.pipeline.engine.tiling"), "MANY_PANELS", 40)
+    many = script.run("exact", 20_000, 12, passes=1, hasten=0.02)
+    assert many["megabytes_of_results"] == pytest.approx(20_000 * 21 * 4 / 1e6, rel=0.01)
+
+
+def test_read_rate__every_format_gives_the_same_levels():
+    rows = importlib.import_module("read_rate").run(2000, rounds=1)
+    assert len(rows) == 6
+    assert max(row["difference"] for row in rows) < 1e-12
