@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import dask.array as da
@@ -22,9 +23,10 @@ from manifold_observer.tasks.observers import observer
 from ..engine.cuts import shrinking_windows
 from ..engine.shrink import PRINCIPAL
 from ..frames.join import seconds_between
-from ..frames.labels import segment_of
-from ..frames.segments import pieces
-from ..graph.compute import compute, one_blas_thread, or_watched, silent, task
+from ..frames.labels import segments_of
+from ..frames.segments import Segments, pieces
+from ..graph.compute import compute, one_blas_thread, or_watched, silent, stream_kept, task
+from ..graph.kept import array_of
 from ..graph.slabs import rows_of
 from ..graph.spans import Span, blocks
 from .references import References, axes_of, packed_precisions, reference_numbers, references
@@ -170,6 +172,36 @@ def read(embedding: xr.Dataset, frames: xr.DataArray, number: Integers, past: Fl
     return found
 
 
+class ReadLazily(NamedTuple):
+    """Coordinates of new frames that the workers keep, where these are far, how many are, and the first of them."""
+
+    values: Columns
+    far: da.Array
+    n_far: int
+    first_far: int
+
+
+def read_lazily(embedding: xr.Dataset, frames: xr.DataArray, past: Floats, *, centred: bool = False) -> ReadLazily:
+    """As :func:`read`, for many frames of which none were embedded: their numbers stay on the workers."""
+    spans = blocks(frames.sizes["frame"], _SPAN)
+    with one_blas_thread():
+        made = _new_spans(embedding, frames, past, spans, centred)
+        parts = (task(_told, part, span[0], outputs=2) for part, span in zip(made, spans, strict=True))
+        found = list(stream_kept(parts, len(spans), "extend", or_watched()))
+    kept, lengths = [part for part, _ in found], [stop - start for start, stop in spans]
+    columns = embedding.sizes["mode"] + embedding.sizes["component"]
+    n_far, firsts = sum(n for _, (n, _) in found), [first for _, (n, first) in found if n]
+    values = array_of(kept, lengths, columns, attrgetter("values"))
+    far = array_of(kept, lengths, None, attrgetter("far"), dtype=bool)
+    return ReadLazily(Columns((values,)), far, n_far, firsts[0] if firsts else -1)
+
+
+def _told(found: Read, first: int) -> tuple[Read, tuple[int, int]]:
+    """What is read of one span, and how many of its frames are far, and which is the first."""
+    far = np.flatnonzero(found.far)
+    return found, (len(far), first + int(far[0]) if len(far) else -1)
+
+
 def known_coordinates(embedding: xr.Dataset) -> Floats:
     """Diffusion coordinates of the embedded frames, beside their principal components where there are some, (N, m)."""
     names = [name for name in ("coordinate", "principal") if name in embedding]
@@ -239,14 +271,32 @@ def by_time(embedding: xr.Dataset, frames: xr.DataArray) -> Integers:
     if "time" not in embedding.coords or "time" not in frames.coords:
         same = n == n_known and "time" not in embedding.coords and "time" not in frames.coords
         return np.arange(n) if same else np.full(n, -1)
-    ours, theirs = embedding["time"].values, frames["time"].values
+    ours, theirs = embedding["time"], frames["time"].values
     apart = _apart(embedding, frames)
-    if apart is None or ours.dtype.kind != theirs.dtype.kind or (np.diff(ours) <= 0).any():
-        return np.full(n, -1)
+    least = None if apart is None or ours.dtype.kind != theirs.dtype.kind else _least_step(ours)
+    number = np.full(n, -1)
+    if apart is None or least is None:
+        return number
     # Some frames of a dated recording count from the first of them, which rounds otherwise.
-    wanted, near = (theirs + apart, _NEAR * float(np.diff(ours).min(initial=1.0))) if apart else (theirs, 0.0)
-    place = np.minimum(np.searchsorted(ours, wanted - near), n_known - 1)
-    return np.where(np.abs(ours[place] - wanted) <= near, place, -1)
+    wanted, near = (theirs + apart, _NEAR * least) if apart else (theirs, 0.0)
+    first = 0
+    for times in pieces(ours):
+        place = np.minimum(np.searchsorted(times, wanted - near), len(times) - 1)
+        found = np.abs(times[place] - wanted) <= near
+        number[found] = first + place[found]
+        first += len(times)
+    return number
+
+
+def _least_step(times: xr.DataArray) -> float | None:
+    """The shortest step of a clock, 1 where it has none; None where it does not run forwards."""
+    least, last = 1.0, None
+    for piece in pieces(times):
+        steps = np.diff(piece if last is None else np.concatenate([last, piece]))
+        if (steps <= 0).any():
+            return None
+        least, last = min(least, float(steps.min(initial=1.0))), piece[-1:]
+    return least
 
 
 def _apart(embedding: xr.Dataset, frames: xr.DataArray) -> float | None:
@@ -296,16 +346,23 @@ def _read_new(
     embedding: xr.Dataset, frames: xr.DataArray, new: Booleans, past: Floats, found: Read, centred: bool
 ) -> None:
     """Fill in new frames, span by span, each against every block of references."""
-    there = _map_of(embedding)
-    data = frames.transpose("frame", "feature")
-    rows = data.data if data.chunks else np.asarray(data.values)
-    segment = segment_of(frames)
     spans = [span for span in blocks(len(new), _SPAN) if new[slice(*span)].any()]
-    made = [_span_tasks(there, rows, segment, past, span, centred) for span in spans]
+    made = list(_new_spans(embedding, frames, past, spans, centred))
     for span, part in zip(spans, compute(made, "extend", or_watched()), strict=True):
         own = np.flatnonzero(new[slice(*span)])
         for whole, values in zip(found, part, strict=True):
             whole[span[0] + own] = values[own]
+
+
+def _new_spans(
+    embedding: xr.Dataset, frames: xr.DataArray, past: Floats, spans: Sequence[Span], centred: bool
+) -> Iterator[Delayed]:
+    """What is read of the frames of some spans, each against every block of references."""
+    there = _map_of(embedding)
+    data = frames.transpose("frame", "feature")
+    rows = data.data if data.chunks else np.asarray(data.values)
+    segments = segments_of(frames)
+    return (_span_tasks(there, rows, segments, past, span, centred) for span in spans)
 
 
 def _divisors(embedding: xr.Dataset) -> Floats:
@@ -325,11 +382,10 @@ def _divisors(embedding: xr.Dataset) -> Floats:
     return np.asarray(np.where(slope > 0, 1 / np.where(slope > 0, slope, 1.0), mu))
 
 
-def _span_tasks(there: _Map, data: Any, segment: Integers, past: Floats, span: Span, centred: bool) -> Delayed:
+def _span_tasks(there: _Map, data: Any, segments: Segments, past: Floats, span: Span, centred: bool) -> Delayed:
     """What is read of the frames of one span."""
     h, distance, epsilon = len(past), there.known.distance, there.epsilon
-    longer = np.concatenate([np.full(h, segment[0]), segment])
-    starts, stops = shrinking_windows(longer, there.window, (span[0] + h, span[1] + h), causal=not centred)
+    starts, stops = _windows(there, segments, h, span, centred)
     low = int(starts[0])
     frames = rows_of(data, (max(low - h, 0), int(stops[-1]) - h))
     rows, first = np.arange(*span) + h - low, max(low - h, 0)
@@ -339,6 +395,17 @@ def _span_tasks(there: _Map, data: Any, segment: Integers, past: Floats, span: S
     measured = task(_measured, slab, distance, lent, epsilon)
     shares = [task(_shares, measured, distance, part, epsilon) for part in there.known.parts]
     return task(_finish, slab, shares, there.divisors, there.factor, there.below)
+
+
+def _windows(there: _Map, segments: Segments, h: int, span: Span, centred: bool) -> tuple[Integers, Integers]:
+    """First frames of the windows of a span and those after their last, counted from the first of h past frames."""
+    low, high = max(span[0] - there.window, 0), min(span[1] + there.window, len(segments))
+    # The frames before the first one are of its segment.
+    near, before = segments[low:high], 0 if low else h
+    longer = np.concatenate([np.full(before, near[0]), near])
+    shift = low + h - before
+    cut = shrinking_windows(longer, there.window, (span[0] + h - shift, span[1] + h - shift), causal=not centred)
+    return cut[0] + shift, cut[1] + shift
 
 
 def _along(axes: Axes, frames: Array) -> Floats:
