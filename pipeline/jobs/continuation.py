@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..frames.alike import with_channels
 from ..frames.features import FEATURES
 from ..frames.recording import GAP_PERIODS, open_recording
-from ..frames.segments import frame_runs, pieces
+from ..frames.segments import batches, frame_runs
 from ..frames.units import UNKNOWN, in_units
 from ..graph.limits import LAZY_FRAMES
 from ..stores import address
@@ -148,8 +148,8 @@ def _mark(settings: str, numbers: Sequence[xr.DataArray]) -> str:
     """Fingerprint of settings and numbers; a part of long ones is held at a time."""
     found = hashlib.sha256(settings.encode())
     for values in numbers:
-        for piece in pieces(values) if values.ndim else [values.values]:
-            found.update(np.ascontiguousarray(piece).tobytes())
+        for batch in batches(values) if values.ndim else [values.values]:
+            found.update(np.ascontiguousarray(batch).tobytes())
     return found.hexdigest()
 
 

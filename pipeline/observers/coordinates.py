@@ -10,16 +10,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from ..embedding.read import (
-    Columns,
-    Read,
-    along_axes,
-    are_all_embedded,
-    embedded_numbers,
-    known_columns,
-    read,
-    read_lazily,
-)
+from ..embedding.known import are_all_embedded, embedded_numbers
+from ..embedding.read import Columns, Read, along_axes, known_columns, read, read_lazily
 from ..frames.labels import frame_labels, segments_of
 from ..frames.variables import annotate
 from ..graph.compute import task

@@ -17,13 +17,14 @@ from manifold_observer.tasks.engine import extension
 PACKAGE = "manifold_observer.pipeline"
 # Modules that ask from where on a recording is long.
 ASKING = (
+    "comparison.scores",
     "engine.decide",
     "frames.dates",
-    "frames.features",
+    "frames.frame_times",
     "jobs.continuation",
     "jobs.filling",
     "jobs.run",
-    "jobs.store",
+    "jobs.held",
     "observers.coordinates",
 )
 N = 1200
@@ -176,6 +177,29 @@ def test_row_sums_below_which_frames_are_far__are_told_piece_by_piece(monkeypatc
     degree, numbers = rng.uniform(1, 9, n), np.arange(0, n, 3)
     embedding = xr.Dataset({"degree": ("frame", degree)})
     assert read.far_below(embedding, numbers) == extension.far_below(degree, numbers)
+
+
+def test_scores__of_many_frames_are_those_of_few(long_from):
+    rng = np.random.default_rng(0)
+    truth = xr.DataArray(1e3 + walk(N, p=2), dims=("frame", "component"))
+    truth[100:130] = np.nan
+    whole = truth.fillna(0.0)
+    noisy = whole.values @ rng.normal(size=(2, 3)) + rng.normal(size=(N, 3))
+    near = xr.DataArray(noisy, dims=("frame", "mode"))
+    estimates = {"near": near, "twice": xr.concat([near, near], "mode"), "itself": whole, "constant": 0 * near}
+    expected = mo.scores(estimates, truth)
+    long_from(170)
+    found = mo.scores({name: values.chunk(frame=333) for name, values in estimates.items()}, truth)
+    for name in ("correlation", "correlation_held_out"):
+        np.testing.assert_allclose(found[name][:3], expected[name][:3], atol=1e-7)
+    for name in ("nrmse_db", "nrmse_db_held_out"):
+        np.testing.assert_allclose(found[name][:2], expected[name][:2], atol=1e-6)
+        np.testing.assert_allclose(found[name][3], expected[name][3], atol=1e-6)
+        assert (found[name][2] < -100).all()  # what is read exactly has only rounding for an error
+    assert (found.correlation[3] == 0).all()
+    near[1000] = np.nan
+    with pytest.raises(ValueError, match="near must be finite"):
+        mo.scores({"near": near}, truth)
 
 
 def test_plan__counts_what_workers_keep_and_nothing_of_it_here():
