@@ -17,3 +17,14 @@ def resumes(error: BaseException) -> bool:
     (True, False)
     """
     return any(note.startswith(RESUMES) for note in getattr(error, "__notes__", []))
+
+
+def counted(number: int, total: int) -> str:
+    """How many of about how many, where so many are expected.
+
+    Examples
+    --------
+    >>> counted(2, 5), counted(5, 0)
+    ('2 of about 5', '5')
+    """
+    return f"{number} of about {total}" if total > number else str(number)

@@ -41,7 +41,7 @@ from .manifest import check_whole
 from .placement import check_place, placed
 from .progress import Stages
 from .reach import check_reach, reaching
-from .resuming import RESUMES
+from .resuming import RESUMES, counted
 from .staging import check_there
 from .store import check_space, kept_passes, open_group, passes_beside, start, write_group, writing
 from .workfolder import sweep
@@ -128,9 +128,8 @@ def _passes_named(folder: Place, stages: Stages) -> Iterator[Path]:
         yield passes
     except BaseException as error:
         if number := len(list(passes.glob("pass-*.npz"))):
-            total = stages.far.get("eigensolve", (0, 0))[1]
-            of = f" of about {total}" if total > number else ""
-            error.add_note(f"{RESUMES} after pass {number}{of}, which is kept in {kept_passes(folder)}.")
+            done = counted(number, stages.far.get("eigensolve", (0, 0))[1])
+            error.add_note(f"{RESUMES} after pass {done}, which is kept in {kept_passes(folder)}.")
         raise
 
 
