@@ -18,7 +18,7 @@ from manifold_observer.tasks.engine.probe import Probe, candidates, probe_forms
 from manifold_observer.tasks.engine.slab import Metric
 
 from ..graph.compute import Progress, compute, silent, task
-from ..graph.limits import Memory, Workers, gib, require, workers
+from ..graph.limits import LAZY_FRAMES, Memory, Workers, gib, require, workers
 from ..graph.spans import Span
 from .blocks import Part, Table, degenerate, local_metric, part_of, slab_of
 from .config import EmbedConfig
@@ -28,8 +28,8 @@ from .memory import (
     EXACT_FRAMES,
     LOCAL_BYTES,
     Shape,
+    coordinate_bytes,
     exact_memory,
-    kept_bytes,
     landmark_memory,
     projected_memory,
     tile_bytes,
@@ -40,8 +40,6 @@ TOLERANCES = {"local": 1e-10, "resident": 1e-6, "disk": 1e-4, "recomputed": 1e-4
 """Largest residual, by where the tiles are: passes over recomputed tiles are dear."""
 # Share of the memory that tiles may fill: beyond it a cluster spills, which is slower than recomputing.
 _SHARE = 0.5
-LAZY_FRAMES = 2**19
-"""Frames above which coordinates through landmarks stay on the workers: below, they are 30 MB here."""
 _PROBE_FRAMES = 128
 _MARGIN = 0.5
 # Single precision must be this much finer than the scale of the kernel.
@@ -220,7 +218,7 @@ def _bounds(
 ) -> Memory:
     """Bounds of the chosen way; with refinement, of both."""
     n = shape.n_frames
-    kept = kept_bytes(n, wanted_modes(config, n), there.number) if lazy else None
+    kept = coordinate_bytes(n, wanted_modes(config, n), there.number) if lazy else None
     streamed = landmark_memory(shape, min(config.n_landmarks, n), config.landmark_route, kept)
     if method == "landmarks" and config.residual_tolerance is not None:  # the least: more are taken as they fit
         return projected_memory(shape, min(LEAST, n))

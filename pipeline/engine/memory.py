@@ -8,7 +8,7 @@ from manifold_observer.tasks.engine.distance import Distance
 from manifold_observer.tasks.engine.landmarks import FRAMES_TOGETHER
 
 from ..graph.limits import BASE_BYTES, CALLER_BYTES, Memory
-from .cuts import EXACT_MEDIAN_FRAMES, gather_rows, landmark_rows, link_rows, panel_groups
+from .cuts import EXACT_MEDIAN_FRAMES, MANY_PANELS, deal, gather_rows, landmark_rows, link_rows
 
 LOCAL_BYTES = 2**26
 """Tiles up to this size are brought to the caller: a pass over them costs less than a round trip."""
@@ -91,18 +91,23 @@ def exact_memory(shape: Shape, home: str, passes: int, n_workers: int) -> Memory
     """
     n, side = shape.n_frames, min(shape.tile, shape.n_frames)
     tile = side * side * shape.itemsize
-    groups = panel_groups(-(-n // side), tile)
-    panel = tile * max(len(group) for group in groups) ** 2
-    vectors = 2 * max(len(group) for group in groups) * side * shape.width * 8
+    dealing = deal(-(-n // side), tile, n_workers)
+    units, largest = len(dealing.units(-(-n // side))), 2**dealing.level
+    panel = tile * largest**2
+    vectors = 2 * largest * side * shape.width
+    many = dealing.panels(-(-n // side)) > MANY_PANELS
+    summing = 2 * units * vectors * shape.itemsize if many else 0
     keeps = home in ("local", "resident")
     copies = 2 if keeps and n <= EXACT_MEDIAN_FRAMES else 1
     share = int(_UNEVEN * tile_bytes(n, shape.itemsize) / n_workers)
     kept = copies * (min(share, tile_bytes(n, shape.itemsize)) + 2 * panel) if keeps else 0
     tiles = 3 * tile + shape.itemsize * shape.distance.kind.beside(side * side, apart=False)
-    task = max(shape.making_bytes(side), tiles + (panel if keeps else 0) + 2 * shape.block_bytes(side) + 4 * vectors)
+    summed = (8 + (3 + dealing.level) * shape.itemsize) * vectors  # one sum a level may wait for its sibling
+    multiplying = tiles + (panel if keeps else 0) + 2 * shape.block_bytes(side) + summed
+    task = max(shape.making_bytes(side), multiplying, summing)
     worker = BASE_BYTES + shape.block_bytes(n) + kept + task + 8 * n * shape.n_axes
     krylov = 8 * n * shape.width * (2 * passes + 6)
-    gathered = 8 * n * shape.width * (len(groups) + 1)
+    gathered = 8 * n * shape.width * (2 if many else units + 1)
     whole = n * n * (8 + shape.itemsize) if home == "local" else 0
     return Memory(task, worker, CALLER_BYTES + krylov + gathered + whole + 16 * n * shape.n_axes)
 
@@ -119,7 +124,7 @@ def landmark_memory(shape: Shape, n_landmarks: int, route: str = "nystrom", kept
     route
         ``"nystrom"`` or ``"diffusion"``, which also adds up m x m links over long spans.
     kept
-        Bytes of the coordinates that a worker keeps, as :func:`kept_bytes` has them; None where they come here.
+        Bytes of the coordinates that a worker keeps, as :func:`coordinate_bytes` has them; None where they come here.
 
     Returns
     -------
@@ -143,12 +148,12 @@ def landmark_memory(shape: Shape, n_landmarks: int, route: str = "nystrom", kept
     return Memory(task, BASE_BYTES + always + task, caller)
 
 
-def kept_bytes(n_frames: int, n_modes: int, n_workers: int) -> int:
+def coordinate_bytes(n_frames: int, n_modes: int, n_workers: int) -> int:
     """Bytes that a worker keeps of the coordinates and row sums of all frames, a third more than its even share.
 
     Examples
     --------
-    >>> kept_bytes(1000, 4, 2)
+    >>> coordinate_bytes(1000, 4, 2)
     27000
     """
     return int(_UNEVEN * 8 * n_frames * (n_modes + 1) / n_workers)

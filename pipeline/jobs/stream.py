@@ -21,10 +21,10 @@ from ..frames.labels import segment_of
 from ..frames.segments import restarts
 from ..graph.deprecated import renamed
 from ..graph.warn import warn
-from ..observers.bank import BRIDGED
 from ..observers.carries import Seam
 from ..observers.coordinates import observe_coordinates, reads_coordinates
 from ..observers.observe import checked, scan
+from ..observers.starts import BRIDGED
 from ..stores.address import Given, Place, full_name, place, places
 from ..stores.listing import list_places
 from .continuation import Learnt, Notice, Position, beginning, laid, learnt_from, moved, new_frames, next_frames

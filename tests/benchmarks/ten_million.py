@@ -91,6 +91,7 @@ class Watch(threading.Thread):
         super().__init__(daemon=True)
         self.process, self.named, self.peaks = process, named, {"client": 0, "worker": 0}
         self.over: list[tuple[float, int]] = []
+        self.cpu: dict[int, float] = {}
 
     def run(self) -> None:
         """Look ten times a second."""
@@ -99,11 +100,20 @@ class Watch(threading.Thread):
             client = _private(self.process.pid)
             self.over.append((round(time.perf_counter() - began, 1), client))
             self.peaks["client"] = max(self.peaks["client"], client)
+            self._spent(self.process.pid)
             if self.named.exists():
                 with suppress(json.JSONDecodeError):
                     pids = json.loads(self.named.read_text())
                     self.peaks["worker"] = max([self.peaks["worker"], *map(_private, pids)])
+                    for pid in pids:
+                        self._spent(pid)
             time.sleep(_SECONDS)
+
+    def _spent(self, pid: int) -> None:
+        """Note how much processor time a process has taken."""
+        with suppress(psutil.Error):
+            own = psutil.Process(pid).cpu_times()
+            self.cpu[pid] = own.user + own.system
 
 
 def _private(pid: int) -> int:
@@ -169,6 +179,8 @@ def measure(n_frames: int, given: argparse.Namespace) -> dict[str, Any]:
             "n_workers": given.workers,
             "seconds": round(seconds, 1),
             "microseconds_per_frame": round(seconds / n_frames * 1e6, 1),
+            "cpu_microseconds_per_frame": round(sum(watch.cpu.values()) / n_frames * 1e6, 1),
+            "client_cpu_microseconds_per_frame": round(watch.cpu[process.pid] / n_frames * 1e6, 1),
             "stages": {stage: round(taken / n_frames * 1e6, 2) for stage, taken in stages.items()},
             **{f"{who}_gib": round(peak / 2**30, 3) for who, peak in watch.peaks.items()},
             "correlations": correlations(recording, out),
@@ -192,7 +204,7 @@ def run(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
         "frames_ratio": round(last["n_frames"] / first["n_frames"], 3),
         **{
             f"{name}_ratio": round(last[name] / first[name], 3)
-            for name in ("microseconds_per_frame", "client_gib", "worker_gib")
+            for name in ("microseconds_per_frame", "cpu_microseconds_per_frame", "client_gib", "worker_gib")
         },
     }
 

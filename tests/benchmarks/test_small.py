@@ -75,6 +75,20 @@ def test_extension__every_way_is_scored_and_the_observer_is_best():
     assert sum(means["observer"]) > sum(means["nystrom"])
 
 
+def test_compare_packages__every_way_is_read_and_a_failure_is_a_row():
+    benchmark = importlib.import_module("compare_packages")
+    pythons = benchmark.interpreters(None) | {"xeofs": "/bin/false"}
+    ours, theirs, failed = benchmark.compare("cells", 300, ["observe", "PCA", "EOF"], pythons)
+    assert ours["read"]["position"] > 0.8
+    assert theirs["modes"] == max(ours["modes"], 8)
+    assert theirs["smoothed"]["position"] >= theirs["read"]["position"] > 0.5
+    assert all(row["seconds"] > 0 and row["peak_mb"] >= row["before_mb"] > 20 for row in (ours, theirs))
+    assert failed == {"case": "cells", "frames": 300, "way": "EOF", "failed": "exit 1"}
+    most = benchmark.largest("PCA", pythons, 200, 200, 2**30, 60)
+    assert (most["frames"], most["why"]) == (200, "no more were tried")
+    assert benchmark.largest("PCA", pythons, 20_000, 20_000, 2**24, 60)["failed_at"] == 20_000
+
+
 def test_planned__memory_is_an_upper_bound():
     result = importlib.import_module("planned").run(600, 1, {"home": "recomputed", "tile": 256})
     assert result["workers_gib"] <= result["predicted_worker_gib"]
@@ -185,6 +199,20 @@ def test_object_store__counts_what_a_result_takes(monkeypatch, tmp_path):
     assert found["requests of a write"] < 400
 
 
+def test_tuning__what_is_picked_is_judged_against_all_that_was_tried(monkeypatch):
+    tuning, simulations = importlib.import_module("tuning"), importlib.import_module("yardstick.simulations")
+    few = {"default": {}, "twice the scale": {"epsilon_factor": 2.0}}
+    monkeypatch.setattr(tuning, "CANDIDATES", few)
+    monkeypatch.setattr("manifold_observer.pipeline.embedding.tune.CANDIDATES", few)
+    (row,) = tuning.run([simulations.gestures(length=150)])
+    assert row["picked"] == "default"
+    row |= {"picked": "default", "scores": {"default": [0.5, 0.9], "twice the scale": [0.51, 0.95]}}
+    picked, default, twice = tuning.summary([row])
+    assert "within .02 of the best on 1 of 2 truths, 50 %, and on 0 of 1 recordings" in picked
+    assert picked.removeprefix("picked") == default.removeprefix("default")
+    assert "mean 0.730 (best of all 0.730)" in twice
+
+
 def test_promised__residuals_are_as_promised_and_errors_fall_with_them(tmp_path):
     with dask.config.set(scheduler="synchronous"):
         frames, truth = importlib.import_module("measure").sphere_frames(tmp_path, 1200)
@@ -213,3 +241,29 @@ def test_exact__spectra_of_513_bins_take_the_quadratic_form_in_their_leading_axe
     assert (result["n_features"], result["n_axes"], result["form"]) == (513, 24, "quadratic")
     assert result["multiplications_a_pair"] == 2 * 25 * 26 // 2
     assert min(result["correlation"]) > 0.3
+
+
+@pytest.mark.parametrize(("method", "n_frames"), [("exact", 20_000), ("landmarks", 20_000)])
+def test_thousand_workers__a_pass_is_one_of_the_real_graph(method, n_frames):
+    script = importlib.import_module("thousand_workers")
+    row = script.run(method, n_frames, 12, passes=1, hasten=0.02)
+    expected = {"exact": 55 + 10 + 10, "landmarks": 16}  # panels, pieces of the vectors, and blocks; spans
+    assert row["tasks"] >= expected[method]
+    assert row["scheduler_cpu"] > 0
+    assert row["megabytes_from_peers_per_worker"] > 0
+    assert row["megabytes_of_results"] > 0
+
+
+def test_thousand_workers__many_panels_are_added_up_by_the_workers(monkeypatch):
+    script = importlib.import_module("thousand_workers")
+    few = script.run("exact", 20_000, 12, passes=1, hasten=0.02)
+    assert few["megabytes_of_results"] == pytest.approx(11 * 20_000 * 21 * 4 / 1e6, rel=0.1)
+    monkeypatch.setattr(importlib.import_module("manifold_observer.pipeline.engine.tiling"), "MANY_PANELS", 40)
+    many = script.run("exact", 20_000, 12, passes=1, hasten=0.02)
+    assert many["megabytes_of_results"] == pytest.approx(20_000 * 21 * 4 / 1e6, rel=0.01)
+
+
+def test_read_rate__every_format_gives_the_same_levels():
+    rows = importlib.import_module("read_rate").run(2000, rounds=1)
+    assert len(rows) == 6
+    assert max(row["difference"] for row in rows) < 1e-12
