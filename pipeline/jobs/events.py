@@ -9,9 +9,11 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple
+
+from ..graph.say import heard
 
 KINDS = ("begun", "started", "stage", "finished", "failed", "retried", "skipped", "warned", "told", "ended")
 """Of a whole corpus: begun, ended. Of a recording: started, then finished, failed or skipped; retried with its wait.
@@ -97,6 +99,11 @@ def emit(event: Event) -> None:
         except Exception as error:
             _forget(listener)
             warnings.warn(f"events: a listener failed and is not called again ({error!r}).", stacklevel=2)
+
+
+def sayings() -> AbstractContextManager[None]:
+    """What computations say within the block is told as events."""
+    return heard(lambda sentence: emit(Event("told", sentence=sentence)))
 
 
 @contextmanager

@@ -24,7 +24,6 @@ from ..frames.recording import clock, open_recording
 from ..frames.units import alike, units_of
 from ..graph.deprecated import renamed
 from ..graph.limits import LAZY_FRAMES
-from ..graph.say import heard
 from ..observers.bank import learn_bank
 from ..observers.calibrate import calibrate
 from ..observers.certainty import learn_certainty
@@ -33,7 +32,7 @@ from ..observers.observe import observe
 from ..observers.smooth import smooth
 from ..stores.address import Address, Given, Place, full_name, place, places
 from .config import RunConfig
-from .events import Event, emit
+from .events import sayings
 from .filling import write_frames
 from .fingerprint import stamps_of
 from .load import load
@@ -248,7 +247,7 @@ def analyse(
     Frames, embedding (with its reference) and state as they stand on disk.
     """
     stored = store_frames(folder, frames, stages)
-    with stages("embed"), heard(lambda sentence: emit(Event("told", sentence=sentence))):
+    with stages("embed"), sayings():
         options = config.embedding.options()
         embedding = embed(stored, covariance=covariance, progress=stages.report, checkpoint=checkpoint, **options)
         if config.calibrated:

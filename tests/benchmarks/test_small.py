@@ -244,6 +244,14 @@ def test_hour__a_quarter_of_a_minute_of_sound_is_read_from_the_command():
     assert min(result["correlation"]) > 0.3
 
 
+def test_exact__spectra_of_513_bins_take_the_quadratic_form_in_their_leading_axes(imported):
+    options = {"home": "recomputed", "residual_tolerance": 1e-3, "tile": 256, "max_axes": 24}
+    result = imported("exact").run(600, 1, options, "tones", "auto")
+    assert (result["n_features"], result["n_axes"], result["form"]) == (513, 24, "quadratic")
+    assert result["multiplications_a_pair"] == 2 * 25 * 26 // 2
+    assert min(result["correlation"]) > 0.3
+
+
 @pytest.mark.parametrize(("method", "n_frames"), [("exact", 20_000), ("landmarks", 20_000)])
 def test_thousand_workers__a_pass_is_one_of_the_real_graph(method, n_frames):
     script = importlib.import_module("thousand_workers")
