@@ -12,6 +12,7 @@ import itertools
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -160,7 +161,7 @@ def local_product(tiles: Tiling, distances: list[Delayed], scale: Scale, progres
     matrix = np.empty((n, n))
     for part, plan in zip(compute(made, "kernel", progress), tiles.panels, strict=True):
         panel.assemble(matrix, part.tiles, part.corners, tiles.of(plan, np.arange(n)))
-    return lambda x: matrix @ x
+    return partial(panel.whole_product, matrix)
 
 
 def resident_product(tiles: Tiling, distances: list[Delayed], scale: Scale, progress: Progress) -> MatMat:

@@ -45,7 +45,7 @@ def imported(monkeypatch, workers_here):
 
 
 def test_embed_vs_loop__both_find_the_same_eigenvalues(imported):
-    result = imported("embed_vs_loop").compare(n_frames=300, repeats=1, n_workers=1)
+    result = imported("embed_vs_loop").compare(n_frames=300, repeats=1, n_workers=None, threads=2)
     assert result["largest_eigenvalue_difference"] < 1e-5
     assert result["ratio"] > 0
 
