@@ -44,6 +44,8 @@ _LOGGED_SIZES = re.compile(r"(?:SSND|Data Size|riff)\s*: (\d+) \(should be (\d+)
 # Samples that float32 does not hold exactly.
 _WIDE_SUBTYPES = ("PCM_32", "DOUBLE", "ALAC_32")
 _PROBE_FRAMES = 4096
+# Whole numbers of 16 bits are scaled here, a stretch that stays in cache at a time: a third of libsndfile's time.
+_SCALE_16, _WHOLE_BYTES = 2.0**-15, 2**20
 _UNKNOWN_SIZE = b"\xff\xff\xff\xff"
 # libsndfile gives the largest number for a length that it does not know.
 _MOST_FRAMES = 2**62
@@ -78,6 +80,8 @@ class AudioFile:
     """Last frame at which reading may begin; None for any."""
     in_order: bool = False
     """Whether reading must begin with the first frame."""
+    scale: float | None = None
+    """What whole numbers of 16 bits are multiplied by; None where libsndfile makes the floats."""
 
 
 class AudioArray(BackendArray):
@@ -110,9 +114,9 @@ class AudioArray(BackendArray):
         rows, n_columns = range(self.file.frames)[time], len(range(self.file.channels)[channel])
         answer = np.empty((len(rows), n_columns), self.dtype)
         position, filled = rows.start, 0
-        for block in read_blocks(self.file, rows.start, rows[-1] + 1 if rows else rows.start):
+        for block in _decoded(self.file, rows.start, rows[-1] + 1 if rows else rows.start):
             chosen = block[(rows.start - position) % rows.step :: rows.step, channel]
-            answer[filled : filled + len(chosen)] = chosen
+            _scaled(self.file, chosen, answer[filled : filled + len(chosen)])
             position, filled = position + len(block), filled + len(chosen)
         return answer[tuple(slice(None) if isinstance(part, slice) else 0 for part in key)]
 
@@ -205,6 +209,7 @@ def inspect_audio(path: str) -> AudioFile:
             repairs,
             _last_vorbis_seek(path) if sound.subtype == "VORBIS" else None,
             in_order,
+            _SCALE_16 if sound.subtype == "PCM_16" else None,
         )
     _check_decodes(file)
     return file
@@ -245,15 +250,32 @@ def read_blocks(file: AudioFile, start: int, stop: int) -> Iterator[Samples]:
     ...     [block.ravel() for block in read_blocks(inspect_audio(folder + "/a.wav"), 1, 3)]
     [array([0.25, 0.5 ], dtype=float32)]
     """
+    for block in _decoded(file, start, stop):
+        yield _scaled(file, block, np.empty(block.shape, file.dtype))
+
+
+def _scaled(file: AudioFile, block: Samples, out: Samples) -> Samples:
+    """Put samples where 1 is full scale, as libsndfile does to the bit."""
+    if file.scale is None:
+        out[...] = block
+    else:
+        np.multiply(block, np.float32(file.scale), out=out)
+    return out
+
+
+def _decoded(file: AudioFile, start: int, stop: int) -> Iterator[Samples]:
+    """Blocks of a range of frames, as floats or as the whole numbers that the file holds."""
     if start >= stop:
         return
-    longest = max(1, CHUNK_BYTES // (file.dtype.itemsize * file.channels))
+    kept = CHUNK_BYTES if file.scale is None else min(CHUNK_BYTES, _WHOLE_BYTES)
+    kind = file.dtype.name if file.scale is None else "int16"
+    longest = max(1, kept // (file.dtype.itemsize * file.channels))
     with _errors_named(file.path, f"read in frames {start} to {stop - 1}"), _placed(file, start) as decoder:
         position = decoder.position
         while position < stop:
             # Frames before `start` are read only to be dropped: see _last_vorbis_seek.
             target = min(position + longest, start if position < start else stop)
-            block = decoder.sound.read(target - position, dtype=file.dtype.name, always_2d=True)
+            block = decoder.sound.read(target - position, dtype=kind, always_2d=True)
             if len(block) < target - position:
                 raise _ended_early(file, position + len(block))
             if position >= start:

@@ -30,6 +30,7 @@ from ..frames.segments import short_segments
 from ..graph.card import card
 from ..graph.compute import compute, one_blas_thread, silent, task
 from ..graph.deprecated import moved_into
+from ..graph.durations import duration
 from ..graph.limits import Memory, gib
 from ..graph.slabs import ROWS_BYTES
 from ..graph.spans import Span, blocks
@@ -123,7 +124,7 @@ class Plan:
             ("tiles", f"{self.form} form, {self.precision}, {self.tile} frames a side"),
             ("tasks", f"{self.tasks}, at most {gib(self.bytes_per_task)} each"),
             ("memory", f"{memory}, {gib(self.peak_caller_bytes)} here"),
-            ("time", f"about {_duration(self.seconds)}"),
+            ("time", f"about {duration(self.seconds)}"),
             *(("because", reason) for reason in self.reasons),
         ]
 
@@ -359,10 +360,3 @@ def _rates(distance: Distance, part: Part, width: int) -> timing.Rates:
         return timing.rates(slab_of(distance.axes, part), distance, width)
     except DegenerateCovarianceError as error:
         raise degenerate(error, distance.window, (0, int(part.reach.rows.lengths.sum()))) from None
-
-
-def _duration(seconds: float) -> str:
-    """Time for people."""
-    if seconds < 120:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -21,6 +21,7 @@ from ..files.ordinary import check_ordinary
 from ..files.remote import at_hand
 from ..graph.slabs import chunk_bytes, in_slabs
 from ..stores.address import Address, Place, place
+from .chunking import warn_of_chunks
 from .clock import SAME_RATE, Clock, clock, start_time, told_rate
 from .columns import ALL, check_signals, chosen, is_real, label_name, rows_of_sample, with_names
 from .label_place import names_file, only
@@ -179,6 +180,8 @@ def _opened(where: Place, config: OpenConfig, source: str, *, growing: bool) -> 
     recording = _selected(used, names, config, where, sampled=dataset.encoding.get("sampled", ""))
     if recording.sizes["time"] == 0:
         raise ValueError(f"open_recording: {where} holds no samples.")
+    if not growing:
+        warn_of_chunks(recording, source)
     recording = recording.rename("recording").assign_attrs(source=source)
     if "notes" in recording.attrs:
         recording = noted(recording, *recording.attrs.pop("notes"))

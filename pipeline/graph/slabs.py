@@ -9,7 +9,7 @@ tasks reads ahead, until its memory is full.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -256,8 +256,23 @@ def _slab_rows(recording: xr.DataArray, grain: int) -> int:
 
 def _grain(along: list[xr.Variable]) -> int:
     """Samples of a stored chunk, the longest of all variables."""
-    known = [(v.encoding.get("preferred_chunks") or {}).get("time", 1) for v in along]
-    return max([int(np.max(rows)) for rows in known], default=1)
+    known = [stored_chunks(v).get("time", 1) for v in along]
+    return max(known, default=1)
+
+
+def stored_chunks(variable: xr.Variable) -> dict[Hashable, int]:
+    """Sizes of a variable's stored chunks by dimension, also where those were given other names; empty without chunks.
+
+    Examples
+    --------
+    >>> stored_chunks(xr.Variable("time", [1, 2, 3], encoding={"chunks": (2,)}))
+    {'time': 2}
+    """
+    preferred = variable.encoding.get("preferred_chunks") or {}
+    if set(variable.dims) <= set(preferred):
+        return {dim: int(np.max(preferred[dim])) for dim in variable.dims}
+    sizes = variable.encoding.get("chunks") or variable.encoding.get("chunksizes") or ()
+    return dict(zip(variable.dims, map(int, sizes), strict=True)) if len(sizes) == variable.ndim else {}
 
 
 ROWS_BYTES = 2**22

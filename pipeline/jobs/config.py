@@ -152,7 +152,7 @@ class RunConfig:
         usual, lines = RunConfig().flat(), []
         for name, value in self.flat().items():
             if name not in usual or usual[name] != value:
-                lines.append(f"{name.replace('_', '-')} = {json.dumps(value)}\n")
+                lines.append(f"{name.replace('_', '-')} = {_as_toml(value)}\n")
         return "".join(lines)
 
     @classmethod
@@ -186,6 +186,11 @@ def _of_version_0(values: dict[str, Any]) -> dict[str, Any]:
         "observer": values.get("observe_options", {}),
         "smooth": values.get("smooth", False),
     }
+
+
+def _as_toml(value: Any) -> str:
+    """A value as TOML has it, which is as JSON: TOML has no pairs of escapes, and escapes one character more."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _from_numpy(value: Any) -> Any:

@@ -41,6 +41,7 @@ from .manifest import check_whole
 from .placement import check_place, placed
 from .progress import Stages
 from .reach import check_reach, reaching
+from .resuming import RESUMES
 from .staging import check_there
 from .store import check_space, kept_passes, open_group, passes_beside, start, write_group, writing
 from .workfolder import sweep
@@ -106,7 +107,7 @@ def run(
     paths, target = places(recordings), place(out)
     with (
         writing(target, paths, overwrite=overwrite) as folder,
-        _passes_named(folder) as passes,
+        _passes_named(folder, stages) as passes,
         reaching(paths, folder),
     ):
         with stages("features"):
@@ -120,14 +121,16 @@ def run(
 
 
 @contextmanager
-def _passes_named(folder: Place) -> Iterator[Path]:
+def _passes_named(folder: Place, stages: Stages) -> Iterator[Path]:
     """Have an error say from where the same command resumes, if some passes of a long solve are kept."""
     passes = passes_beside(folder)
     try:
         yield passes
     except BaseException as error:
         if number := len(list(passes.glob("pass-*.npz"))):
-            error.add_note(f"The same command resumes after pass {number}, which is kept in {kept_passes(folder)}.")
+            total = stages.far.get("eigensolve", (0, 0))[1]
+            of = f" of about {total}" if total > number else ""
+            error.add_note(f"{RESUMES} after pass {number}{of}, which is kept in {kept_passes(folder)}.")
         raise
 
 
@@ -269,10 +272,13 @@ def analyse(
 
 
 def at_hand(embedding: xr.Dataset) -> xr.Dataset:
-    """A stored embedding that has been read, but for numbers of every one of many frames."""
-    if embedding.sizes["frame"] <= LAZY_FRAMES:
-        return embedding.load()
-    small = [name for name, values in embedding.data_vars.items() if "frame" not in values.dims]
+    """A stored embedding that has been read, but for its frames, and numbers of every one of many of them."""
+    few = embedding.sizes["frame"] <= LAZY_FRAMES
+    small = [
+        name
+        for name, values in embedding.data_vars.items()
+        if "frame" not in values.dims or (few and "reference" not in str(name))
+    ]
     return embedding.assign(embedding[small].compute().data_vars)
 
 

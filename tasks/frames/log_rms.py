@@ -7,6 +7,9 @@ import numpy as np
 from manifold_observer.tasks.arrays import Array, Floats
 from manifold_observer.tasks.frames.framing import frame_view
 
+# Numbers that are squared at a time: they stay in cache, where whole blocks in double precision would not.
+_STRIP_NUMBERS = 2**15
+
 
 class SilentFrameError(ValueError):
     """A frame is exactly zero, and zero has no logarithm."""
@@ -43,8 +46,7 @@ def log_rms(samples: Array, frame: int, hop: int | None = None, floor: float | N
     array([[0.],
            [1.]])
     """
-    frames = frame_view(samples, frame, hop or frame).astype(np.float64, copy=False)
-    rms = np.sqrt(np.mean(np.square(frames), axis=1))
+    rms = np.sqrt(_squares(frame_view(samples, frame, hop or frame)) / frame)
     if floor is not None:
         rms = np.maximum(rms, floor)
     silent = np.argwhere(rms == 0)
@@ -52,3 +54,16 @@ def log_rms(samples: Array, frame: int, hop: int | None = None, floor: float | N
         index, channel = silent[0]
         raise SilentFrameError(f"channel {channel} is exactly zero in frame {index} of the block")
     return np.log(rms)
+
+
+def _squares(frames: Array) -> Floats:
+    """Sum of squares of every frame and channel, in double precision."""
+    n_frames, frame, channels = frames.shape
+    step = max(1, _STRIP_NUMBERS // (frame * channels))
+    sums, strip = np.empty((n_frames, channels)), np.empty((min(step, n_frames), frame, channels))
+    for first in range(0, n_frames, step):
+        part = frames[first : first + step]
+        own = strip[: len(part)]
+        own[...] = part
+        np.einsum("ftc,ftc->fc", own, own, out=sums[first : first + step])
+    return sums

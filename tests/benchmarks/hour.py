@@ -50,15 +50,16 @@ def write_sound(path: Path, minutes: float, seed: int = 0) -> np.ndarray:
     return places
 
 
-def run(minutes: float, n_workers: int, options: list[str]) -> dict[str, Any]:
+def run(minutes: float, n_workers: int | None, options: list[str]) -> dict[str, Any]:
     """One sound through the command, in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         sound, out = Path(folder, "sound.wav"), Path(folder, "sound.zarr")
         places = write_sound(sound, minutes)
         command = [sys.executable, "-m", "manifold_observer.pipeline.cli.entry", "run", str(sound), str(out)]
-        command += ["--features", "stft", "--frame", FRAME, "--workers", str(n_workers), "--json", *options]
+        command += ["--features", "stft", "--frame", FRAME, "--json", *options]
+        command += [] if n_workers is None else ["--workers", str(n_workers)]
         before, spent = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-        told = subprocess.run(command, check=True, capture_output=True, text=True)
+        told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
         seconds, used = time.perf_counter() - before, resource.getrusage(resource.RUSAGE_CHILDREN)
         summary, tree = json.loads(told.stdout.splitlines()[-1]), mo.load(out)
         attrs, score = tree["embedding"].attrs, accuracy(tree["state/state"], places)

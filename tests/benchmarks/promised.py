@@ -75,11 +75,11 @@ def compared(frames: xr.DataArray, truth: xr.DataArray, tolerances: list[float])
     promised = [timed(frames, method="landmarks", residual_tolerance=one, epsilon=epsilon) for one in tolerances]
     embeddings = [exact, plain[0], *(each for each, _ in promised)]
     residuals = true_residuals(frames, embeddings)
-    state = mo.observe(exact, frames).load()
+    state = mo.observe(exact, frames)["state"].load()
     rows = zip(["exact", "2000 landmarks", *tolerances], embeddings, residuals, strict=True)
     times = [seconds, plain[1], *(took for _, took in promised)]
     for (asked, each, residual), took in zip(rows, times, strict=True):
-        own = mo.observe(each, frames).load()
+        own = mo.observe(each, frames)["state"].load()
         largest = float(each["eigenvalue"][0])
         yield {
             "asked": asked,

@@ -13,9 +13,11 @@ import asyncio
 import heapq
 import itertools
 import json
+import os
 import pickle
 import sys
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -65,9 +67,9 @@ def bytes_of(value: Any) -> int:
 class Shared:
     """What all simulated workers have in common: values by key, stand-ins, counts."""
 
-    def __init__(self, standins: dict[str, Callable[..., Costed]]) -> None:
+    def __init__(self, standins: dict[str, Callable[..., Costed]], hasten: float) -> None:
         self.values: dict[Any, Any] = {}
-        self.standins = standins
+        self.standins, self.hasten = standins, hasten
         self.counts: Counter[str] = Counter()
 
     def run(self, key: Any, spec: Any) -> float:
@@ -83,8 +85,8 @@ class Shared:
             value = zeros(*value.shape, dtype=value.dtype)
         self.values[key] = value
         self.counts["tasks"] += 1
-        self.counts["worker_ms"] += round(1000 * seconds)
-        return seconds
+        self.counts["worker_us"] += round(1e6 * seconds)
+        return seconds * self.hasten
 
 
 class Worker:
@@ -113,6 +115,7 @@ class Worker:
         self.stream = BatchedSend(interval="2ms")
         self.stream.start(comm)
         self.tasks = [asyncio.create_task(self._listen(comm)), asyncio.create_task(self._beat(scheduler))]
+        self.tasks[0].add_done_callback(_loudly)
 
     def _introduction(self) -> dict[str, Any]:
         """What a worker says of itself."""
@@ -291,13 +294,20 @@ class Worker:
         self.stream.send({"op": "steal-response", "key": key, "state": state, "stimulus_id": message["stimulus_id"]})
 
 
+def _loudly(task: asyncio.Task[None]) -> None:
+    """End the process with the error of a worker, which would else be waited for."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        traceback.print_exception(error)
+        os._exit(1)
+
+
 ARRAY_TYPE = pickle.dumps(np.ndarray)
 VERSIONS = get_versions()
 
 
-async def serve(scheduler: str, n_workers: int, standins: dict[str, Callable[..., Costed]]) -> None:
+async def serve(scheduler: str, n_workers: int, standins: dict[str, Callable[..., Costed]], hasten: float) -> None:
     """Be so many workers until standard input ends; each line of it is answered with the counts since the last."""
-    shared = Shared(standins)
+    shared = Shared(standins, hasten)
     workers = [Worker(number, shared) for number in range(n_workers)]
     for first in range(0, n_workers, 20):  # a scheduler answers a backlog of greetings too late
         await asyncio.gather(*(worker.start(scheduler) for worker in workers[first : first + 20]))

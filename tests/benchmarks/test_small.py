@@ -50,6 +50,15 @@ def test_embed_vs_loop__both_find_the_same_eigenvalues(imported):
     assert result["ratio"] > 0
 
 
+def test_ten_million__a_recording_is_run_and_its_truth_read(imported, tmp_path):
+    script = imported("ten_million")
+    script.CHUNK = 300
+    script.simulate(tmp_path / "recording.zarr", 1000, n_sensors=6)
+    seconds = script.run_once(tmp_path / "recording.zarr", tmp_path / "out.zarr", script.settings("auto", 50, False), 1)
+    assert {"features", "embed", "observe"} <= set(seconds)
+    assert min(script.correlations(tmp_path / "recording.zarr", tmp_path / "out.zarr")) > 0.5
+
+
 def test_tiles__rates_are_positive_and_the_span_is_smaller(monkeypatch):
     tiles = importlib.import_module("tiles")
     monkeypatch.setattr(tiles, "SECONDS", 0.05)
@@ -211,3 +220,51 @@ def test_tuning__what_is_picked_is_judged_against_all_that_was_tried(monkeypatch
     assert "within .02 of the best on 1 of 2 truths, 50 %, and on 0 of 1 recordings" in picked
     assert picked.removeprefix("picked") == default.removeprefix("default")
     assert "mean 0.730 (best of all 0.730)" in twice
+
+
+def test_promised__residuals_are_as_promised_and_errors_fall_with_them(tmp_path):
+    with dask.config.set(scheduler="synchronous"):
+        frames, truth = importlib.import_module("measure").sphere_frames(tmp_path, 1200)
+        rows = list(importlib.import_module("promised").compared(frames.compute(), truth, [1e-3]))
+    exact, plain, *promised = rows
+    assert exact["true_residual"] < 1e-5
+    for row in promised:
+        assert row["true_residual"] <= row["at_most"] <= row["asked"]
+        assert row["true_residual"] < plain["true_residual"] or plain["n_landmarks"] == 1200
+        assert row["coordinate_error"] < 0.02
+        assert row["state_error"] < 0.02
+
+
+def test_hour__a_quarter_of_a_minute_of_sound_is_read_from_the_command():
+    hour = importlib.import_module("hour")
+    result = hour.run(0.25, None, ["--cluster", "none"])
+    assert result["n_frames"] == 652
+    assert result["method"] == "exact"
+    assert set(result["stages"]) >= {"features", "embed", "observe"}
+    assert min(result["correlation"]) > 0.3
+
+
+@pytest.mark.parametrize(("method", "n_frames"), [("exact", 20_000), ("landmarks", 20_000)])
+def test_thousand_workers__a_pass_is_one_of_the_real_graph(method, n_frames):
+    script = importlib.import_module("thousand_workers")
+    row = script.run(method, n_frames, 12, passes=1, hasten=0.02)
+    expected = {"exact": 55 + 10 + 10, "landmarks": 16}  # panels, pieces of the vectors, and blocks; spans
+    assert row["tasks"] >= expected[method]
+    assert row["scheduler_cpu"] > 0
+    assert row["megabytes_from_peers_per_worker"] > 0
+    assert row["megabytes_of_results"] > 0
+
+
+def test_thousand_workers__many_panels_are_added_up_by_the_workers(monkeypatch):
+    script = importlib.import_module("thousand_workers")
+    few = script.run("exact", 20_000, 12, passes=1, hasten=0.02)
+    assert few["megabytes_of_results"] == pytest.approx(11 * 20_000 * 21 * 4 / 1e6, rel=0.1)
+    monkeypatch.setattr(importlib.import_module("manifold_observer.pipeline.engine.tiling"), "MANY_PANELS", 40)
+    many = script.run("exact", 20_000, 12, passes=1, hasten=0.02)
+    assert many["megabytes_of_results"] == pytest.approx(20_000 * 21 * 4 / 1e6, rel=0.01)
+
+
+def test_read_rate__every_format_gives_the_same_levels():
+    rows = importlib.import_module("read_rate").run(2000, rounds=1)
+    assert len(rows) == 6
+    assert max(row["difference"] for row in rows) < 1e-12

@@ -78,11 +78,11 @@ const light = c => {
 };
 const ground = e => e ? light(getComputedStyle(e).backgroundColor) ?? ground(e.parentElement) : 1;
 const found = [];
-const read = "article p, article td, article th, article li, article pre span, .xr-wrap span";
-for (const e of document.querySelectorAll(read)) {
+const told = ["p", "td", "th", "li", "pre span", ".xr-wrap span"].map(name => "article " + name).join();
+for (const e of document.querySelectorAll(told)) {
   const own = [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
-  const faint = own && e.offsetParent && Math.abs(light(getComputedStyle(e).color) - ground(e)) < 0.2;
-  if (faint) found.push(e.outerHTML.slice(0, 80));
+  const apart = Math.abs(light(getComputedStyle(e).color) - ground(e));
+  if (own && e.offsetParent && apart < 0.2) found.push(e.outerHTML.slice(0, 80));
 }
 return found;
 """

@@ -289,3 +289,16 @@ def test_no_samples__is_refused(tmp_path):
 def test_missing_file__is_said(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"audio: .*a\.wav must be a local file"):
         xr.open_dataset(tmp_path / "a.wav")
+
+
+@pytest.mark.parametrize("suffix", [".wav", ".flac"])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_open__whole_numbers_are_the_floats_of_libsndfile_to_the_bit(tmp_path, monkeypatch, suffix, channels):
+    whole = np.resize(np.arange(-(2**15), 2**15, dtype=np.int16), (2**16, channels))
+    soundfile.write(tmp_path / f"a{suffix}", whole, 8000, subtype="PCM_16")
+    expected = soundfile.read(tmp_path / f"a{suffix}", dtype="float32", always_2d=True)[0]
+    monkeypatch.setattr(audio, "_WHOLE_BYTES", 5000)
+    found = xr.open_dataset(tmp_path / f"a{suffix}", engine="manifold-audio")["recording"]
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found.values, expected)
+    np.testing.assert_array_equal(found[7:40_000:3, -1].values, expected[7:40_000:3, -1])

@@ -1,6 +1,8 @@
 """Commands: what is parsed, demonstrations, reproductions."""
 
 import json
+import re
+import shlex
 import sys
 
 import click
@@ -149,8 +151,8 @@ OPTIMAL = {"sphere": ["kalman", "smoother"]}
 @pytest.mark.parametrize("name", DEMOS)
 def test_demo__scores_are_those_of_what_it_stores(call, tmp_path, name):
     options, n_frames, components = DEMOS[name]
-    out = tmp_path / "out.zarr"
-    code, text, err = call("demo", name, out, *options, "--json")
+    out = tmp_path / "trial" / "result.zarr"
+    code, text, err = call("demo", name, tmp_path / "trial", *options, "--json")
     assert (code, err) == (0, "")
     assert text.count("\n") == 1
     result = json.loads(text)
@@ -193,7 +195,8 @@ def true_numbers(truth, components):
 
 
 @pytest.mark.filterwarnings("ignore:embed. the first eigenvalue")
-def test_demo__a_truth_that_never_changes_has_no_error_in_db(call):
+def test_demo__a_truth_that_never_changes_has_no_error_in_db(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     code, text, _ = call("demo", "melody", "--notes", 3, "--json")
     assert code == 0
     assert "Infinity" not in text
@@ -204,18 +207,54 @@ def test_demo__a_truth_that_never_changes_has_no_error_in_db(call):
     assert result["scores"]["pca"]["correlation"][instrument] == 0.0
 
 
-def test_demo__prints_a_table_and_keeps_nothing_unless_told(call, tmp_path, monkeypatch):
+@pytest.mark.filterwarnings("ignore:embed. the first eigenvalue")
+def test_demo__says_what_each_row_means_and_what_is_kept_repeats_it(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    code, text, err = call("demo", "sphere", "--samples", 18_000)
+    assert (code, err) == (0, "")
+    assert text.startswith("300 frames; correlation with the truth")
+    rows = re.findall(r"^(\w[\w ]+?)  +-?\d", text, re.MULTILINE)
+    sentences = re.findall(r"^[A-Z].*: r = -?[\d.]+.*\.$", text, re.MULTILINE)
+    assert len(rows) == len(sentences) == 9
+    assert {path.name for path in (tmp_path / "demo-sphere").iterdir()} == {
+        "recording.zarr",
+        "result.zarr",
+        "picture.png",
+    }
+    again, report = (line.strip() for line in text.partition("Next:\n")[2].splitlines())
+    assert call(*shlex.split(again)[1:])[0] == 0
+    one, other = (xr.open_datatree(tmp_path / "demo-sphere" / name) for name in ("result.zarr", "again.zarr"))
+    np.testing.assert_allclose(one["embedding/eigenvalue"], other["embedding/eigenvalue"], atol=1e-9)
+    np.testing.assert_allclose(one["state/state"], other["state/state"], atol=1e-6)
+    assert call(*shlex.split(report)[1:])[0] == 0
+    made = json.loads(call("info", "demo-sphere/result.zarr", "--json")[1])["command"]
+    assert shlex.split(made)[4:] == shlex.split(again)[4:]
+
+
+def test_demo__a_second_one_has_a_folder_of_its_own(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert call("demo", "circle", "--frames", 100, "-q")[1] == "written to demo-circle\n"
     code, text, err = call("demo", "circle", "--frames", 100)
     assert (code, err) == (0, "")
-    assert text.startswith("100 frames; correlation with the truth")
     assert "\nobserver " in text
     assert "rates of the hidden diffusion" in text
-    assert list(tmp_path.iterdir()) == []
+    assert "is best here" in text
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["demo-circle", "demo-circle-2"]
+    again = text.partition("Next:\n")[2].splitlines()[0]
+    assert call(*shlex.split(again)[1:])[0] == 0
+
+
+def test_demo__replaces_nothing(call, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "note.txt").write_text("mine")
+    code, text, err = call("demo", "circle", tmp_path / "mine", "--frames", 100)
+    assert (code, text) == (1, "")
+    assert "FOLDER must not exist, or be empty" in err
+    assert [path.name for path in tmp_path.rglob("*")] == ["mine", "note.txt"]
 
 
 def test_demo__too_few_frames_end_in_one_sentence(call, tmp_path):
-    code, text, err = call("demo", "sphere", tmp_path / "out.zarr", "--samples", 60)
+    code, text, err = call("demo", "sphere", tmp_path / "out", "--samples", 60)
     assert (code, text) == (1, "")
     assert err.startswith("Error: embed: ")
     assert err.count("\n") == 1
@@ -246,5 +285,5 @@ def test_reproduce__says_which_extra_is_missing_before_it_starts(call, tmp_path,
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     code, text, err = call("reproduce", "circle", tmp_path / "paper")
     assert (code, text) == (1, "")
-    assert "manifold-observer[paper]" in err
+    assert "pip install matplotlib" in err
     assert not (tmp_path / "paper").exists()

@@ -92,7 +92,7 @@ def test_embed_config__comes_back_from_the_attributes_of_an_embedding(tmp_path, 
         xr.Dataset(attrs=embedding.attrs).to_netcdf(tmp_path / "a.nc", engine="scipy")
         attrs = xr.open_dataset(tmp_path / "a.nc", engine="scipy").attrs
     found = mo.EmbedConfig.from_attrs(attrs)
-    chosen = {"home": "local", "method": embedding.attrs["method"], "tile": found.tile, "landmarks": 2000}
+    chosen = {"home": "local", "method": embedding.attrs["method"], "tile": found.tile}
     assert found == dataclasses.replace(config, **chosen)
     assert found.rank is None
 

@@ -131,6 +131,19 @@ def test_embed__one_worker_two_workers_and_one_that_dies_give_the_same(few_landm
         assert_array_equal(found["coordinate"], made[home, 1]["coordinate"], err_msg=f"{home} {n_workers}")
 
 
+def test_embed__no_cluster_some_workers_and_any_panels_and_chunks_give_the_same_bits(
+    few_landmarks, monkeypatch, workers_here
+):
+    options = {**OPTIONS, "tile": 32, "precision": "float32", "residual_tolerance": 1e-4, "home": "recomputed"}
+    alone = mo.embed(FRAMES, **embed_options(**options), preset="paper")
+    with workers_here(3):
+        for many, chunk in ((200, 50), (5, 37)):  # added up by the caller, and by the workers
+            monkeypatch.setattr("manifold_observer.pipeline.engine.tiling.MANY_PANELS", many)
+            found = mo.embed(FRAMES.chunk(frame=chunk), **embed_options(**options), preset="paper")
+            for name in ("coordinate", "eigenvalue", "degree"):
+                assert_array_equal(found[name], alone[name], err_msg=f"{name}, {many} panels, chunks of {chunk}")
+
+
 def kill_in_mid_pass(client, monkeypatch, home, at_pass):
     """Have one worker killed while its second pass runs; a list that will hold its process."""
     killed, passes = [], []

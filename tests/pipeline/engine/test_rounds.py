@@ -20,7 +20,7 @@ from strategies import chunkings, embed_options, examples, smooth_motion
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
-N, WINDOW = 1500, 21
+N, WINDOW = 1000, 21
 VALUES = smooth_motion(np.random.default_rng(0), N, 4)
 FRAMES = xr.DataArray(VALUES, dims=("frame", "feature"), coords={"time": ("frame", 0.5 * np.arange(N))})
 LANDMARKS = {"n_modes": 4, "method": "landmarks", "form": "quadratic", "precision": "float64", "tile": 256}
@@ -66,7 +66,7 @@ def assert_equal(one, other):
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.5])
-@pytest.mark.parametrize("tolerance", [1e-3, 1e-6])
+@pytest.mark.parametrize("tolerance", [1e-4, 1e-6])
 def test_embed__exact_passes_make_the_residual_what_was_asked_for(tolerance, alpha):
     embedding = embedded(**LANDMARKS, residual_tolerance=tolerance, alpha=alpha)
     assert embedding.attrs["residual_from"] == "measured"
@@ -86,7 +86,8 @@ def test_embed__landmarks_alone_keep_the_promise(tolerance, alpha):
     assert embedding.attrs["passes"] == 0
     assert embedding.attrs["residual_from"] == "estimated from 256 exact rows"
     assert truth.max() <= embedding.attrs["residual_at_most"] <= tolerance * largest
-    assert_allclose(embedding["residual"], truth, rtol=0.5)
+    assert (truth / 2 < embedding["residual"]).all()
+    assert (embedding["residual"] < 3 * truth).all()  # what the density may be wrong by is added
 
 
 @pytest.mark.usefixtures("alone")
@@ -212,7 +213,7 @@ def test_embed__what_was_promised_places_frames_and_is_observed():
     back = mo.extend(embedding, FRAMES[300:500])["coordinate"][10:-10]  # whose windows are whole
     assert_allclose(back, embedding["coordinate"][310:490], atol=0.02)
     known = mo.embed(FRAMES, n_modes=4, epsilon=float(embedding["epsilon"]))
-    near, found = (mo.observe(each, FRAMES).values for each in (known, embedding))
+    near, found = (mo.observe(each, FRAMES)["state"].values for each in (known, embedding))
     inputs = np.column_stack([np.ones(N), found])
     left = near - inputs @ np.linalg.lstsq(inputs, near, rcond=None)[0]
     assert np.sqrt(np.square(left).mean() / near.var(axis=0).mean()) < 0.02
