@@ -102,7 +102,7 @@ def _limited(rows: Table, total: Moments, progress: Progress) -> tuple[Table, Mo
     seen = total.values
     if seen is None or not (far := tasks.may_outlie(seen.reach, seen.spread)).any():
         return rows, total
-    limits = tasks.limits_of(np.concatenate(_sampled(rows, _plain)))
+    limits = _sampled(rows, _plain, tasks.limits_of)
     beyond = far & ((seen.least < limits[0]) | (seen.greatest > limits[1]))
     if not beyond.any():
         return rows, total
@@ -145,7 +145,7 @@ def warn_cut(rows: Table, axes: Axes, total: Moments) -> None:
 
 def _floor(rows: Table) -> float:
     """One per cent of the positive values of a sample lie below it."""
-    positive = np.concatenate(_sampled(rows, _positive))
+    positive = _sampled(rows, _positive, np.asarray)
     if not len(positive):
         raise ValueError(
             "embed: features must hold numbers above 0 for their logarithm; got none. Give condition='none'."
@@ -153,10 +153,10 @@ def _floor(rows: Table) -> float:
     return float(np.quantile(positive, _FLOOR_SHARE))
 
 
-def _sampled(rows: Table, what: Callable[[Array], Floats]) -> list[Floats]:
-    """Something of every block of a sample of the plain frames; it computes."""
+def _sampled(rows: Table, what: Callable[[Array], Floats], found: Callable[[Floats], Floats]) -> Floats:
+    """What is found in something of every block of a sample of the plain frames, one after the other; it computes."""
     spans = sample_spans(rows.n_frames, _SAMPLED_RUN, _SAMPLED)
-    return compute([task(what, rows_of(rows.data, span)) for span in spans])
+    return found(np.concatenate(compute([task(what, rows_of(rows.data, span)) for span in spans])))
 
 
 def _plain(frames: Array) -> Floats:
