@@ -55,12 +55,13 @@ def _experiment(name: str, pictures: Mapping[str, Rendered], claims: Sequence[Cl
 
 
 def _figure(stem: str, picture: Rendered) -> str:
-    """One picture, its caption, and the files of it for slides and for print."""
+    """One picture, which has its caption in it, and the files of it for slides and for print."""
     file = escape(stem)
+    told = f"{picture.headline}. {picture.caption}"
     kinds = " ".join(f'<a href="{file}.{ending}">{ending}</a>' for ending in picture.content)
     return (
-        f'<figure id="{file}"><img src="{file}.png" alt="{escape(picture.headline)}" loading="lazy">\n'
-        f"<figcaption>{escape(picture.caption)} {kinds}</figcaption></figure>\n"
+        f'<figure id="{file}"><img src="{file}.png" alt="{escape(told)}" loading="lazy">\n'
+        f"<figcaption>{file}: {kinds}</figcaption></figure>\n"
     )
 
 
