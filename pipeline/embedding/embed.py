@@ -120,12 +120,13 @@ def embed(
     ``degree(frame)``; ``spectrum(mode_found)``, all eigenvalues that were looked at;
     ``axes(feature, axis)``, ``principal(frame, component)`` and ``mean_covariance(axis, axis_1)`` where covariances
     are shrunk; ``feature_scale(feature)`` where features are conditioned, whose means and lift are then those of
-    conditioned features; ``reference(frame, feature)``, the plain frames, lazily; ``landmark(landmark)``, numbers of
-    the landmarks where the others were extended from them. The settings are attributes, and ``condition_why``,
-    ``shrinkage_target``, ``shrinkage_intensity``, ``foretold`` and ``foretold_by_chance``: what was chosen, and how
-    much of the features a few frames later the coordinates foretell. Above half a million frames through landmarks
-    alone ``coordinate``, ``degree`` and ``principal`` are lazy and stay on the workers until they are used or
-    stored: nothing as long as the recording is held here.
+    conditioned features, and ``feature_limit(side, feature)`` where outliers of sensors count as less than they are;
+    ``reference(frame, feature)``, the plain frames, lazily; ``landmark(landmark)``, numbers of the landmarks where the
+    others were extended from them. The settings are attributes, and ``condition_why``, ``shrinkage_target``,
+    ``shrinkage_intensity``, ``foretold`` and ``foretold_by_chance``: what was chosen, and how much of the features a
+    few frames later the coordinates foretell. Above half a million frames through landmarks alone ``coordinate``,
+    ``degree`` and ``principal`` are lazy and stay on the workers until they are used or stored: nothing as long as
+    the recording is held here.
 
     Raises
     ------

@@ -17,19 +17,20 @@ from manifold_observer.tasks.engine.panel import DIAGONAL_FRAMES
 from ..engine.blocks import Part, Table, check_moments, degenerate, part_of, slab_of, table
 from ..engine.condition import choose_conditioning, is_scaled
 from ..engine.config import EmbedConfig, Engine, Geometry
-from ..engine.cuts import landmark_spans, panels, sample_spans
+from ..engine.cuts import deal, landmark_spans, sample_spans
 from ..engine.decide import Decision, decide, measure, shape_of
 from ..engine.diagnosis import check_values
+from ..engine.foresight import foresee_of_runs, in_words
 from ..engine.memory import EXACT_FRAMES, LOCAL_BYTES, Shape, tile_bytes
 from ..engine.problem import Problem
-from ..engine.promise import in_words, with_passes
-from ..engine.rounds import foresee_of_runs
+from ..engine.promise import with_passes
 from ..frames.given import takes_frames
 from ..frames.runs import require_features, task_memory
 from ..frames.segments import short_segments
 from ..graph.card import card
 from ..graph.compute import compute, one_blas_thread, silent, task
 from ..graph.deprecated import moved_into
+from ..graph.durations import duration
 from ..graph.limits import Memory, gib
 from ..graph.slabs import ROWS_BYTES
 from ..graph.spans import Span, blocks
@@ -123,7 +124,7 @@ class Plan:
             ("tiles", f"{self.form} form, {self.precision}, {self.tile} frames a side"),
             ("tasks", f"{self.tasks}, at most {gib(self.bytes_per_task)} each"),
             ("memory", f"{memory}, {gib(self.peak_caller_bytes)} here"),
-            ("time", f"about {_duration(self.seconds)}"),
+            ("time", f"about {duration(self.seconds)}"),
             *(("because", reason) for reason in self.reasons),
         ]
 
@@ -254,8 +255,9 @@ def _timed(rows: Table, shape: Shape, n_workers: int) -> timing.Rates:
 def _tasks(shape: Shape, decision: Decision) -> int:
     """Tasks of all stages."""
     n_blocks = -(-shape.n_frames // shape.tile)
-    n_panels = len(panels(n_blocks, shape.tile**2 * shape.itemsize))
-    exact = 3 * n_blocks + 2 * n_panels + decision.passes * (n_panels + n_blocks)
+    dealing = deal(n_blocks, shape.tile**2 * shape.itemsize, decision.workers.number)
+    n_panels = dealing.panels(n_blocks)
+    exact = 3 * n_blocks + 2 * n_panels + decision.passes * (n_panels + 2 * len(dealing.units(n_blocks)))
     if decision.method == "exact":
         return exact
     return (exact if decision.passes else 0) + 3 * len(landmark_spans(shape.n_frames, shape.n_axes))
@@ -358,10 +360,3 @@ def _rates(distance: Distance, part: Part, width: int) -> timing.Rates:
         return timing.rates(slab_of(distance.axes, part), distance, width)
     except DegenerateCovarianceError as error:
         raise degenerate(error, distance.window, (0, int(part.reach.rows.lengths.sum()))) from None
-
-
-def _duration(seconds: float) -> str:
-    """Time for people."""
-    if seconds < 120:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

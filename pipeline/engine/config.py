@@ -20,6 +20,8 @@ METHODS = ("auto", "exact", "landmarks")
 CONDITIONS = ("auto", "none", "root", "log", "standard")
 PRECISIONS = ("auto", "float32", "float64")
 HOMES = ("auto", "local", "resident", "recomputed", "disk")
+# Those of tasks/engine/forms, which a test compares: the help need not wait for NumPy.
+FORM_NAMES = ("auto", "quadratic", "factor", "window")
 LANDMARK_CHOICES = ("uniform", "kmeans++", "farthest")
 LANDMARK_ROUTES = ("nystrom", "diffusion")
 LAZY = ("auto", "always", "never")
@@ -51,7 +53,7 @@ class Engine:
     (diffusion)."""
     refine: int = setting(0, least=0)
     """Exact passes over the whole kernel after the landmarks; 1 or 2 give exact residuals."""
-    form: str = setting("auto", choices=lambda: ("auto", *_forms()))
+    form: str = setting("auto", choices=FORM_NAMES)
     """How distances are computed; all forms are exact and differ in rounding. auto times them."""
     precision: str = setting("auto", choices=PRECISIONS)
     """Floating-point precision of the kernel; auto takes float32 where a sampled check finds it accurate enough."""
@@ -224,8 +226,6 @@ class EmbedConfig(Engine, Geometry):
 
     def resolved(self, *, given_covariances: bool = False) -> EmbedConfig:
         """The same with what the preset, other options and given covariances decide written out."""
-        if self.landmarks is None and self.residual_tolerance is None:
-            return replace(self, landmarks=USUAL_LANDMARKS).resolved(given_covariances=given_covariances)
         if self.preset == "paper" or given_covariances:
             return replace(self, condition="none", max_axes=None, shrinkage="none", causal=False)
         cut = self.rank is not None or self.regularization or self.tolerance != EmbedConfig.tolerance

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from manifold_observer.tasks.engine.panel import Pair
+from manifold_observer.tasks.engine.panel import Corner, Pair
+from manifold_observer.tasks.engine.treesum import Node
 
 from ..frames.segments import Segments
 from ..graph.spans import Integers, Runs, Span, blocks, runs_of, segment_spans
@@ -32,9 +35,13 @@ _SPAN_BYTES, _LINK_BYTES = 2**25, 2**26
 _LINK_SPANS = 32
 # Spans of frames at least, so that all workers have some.
 _LEAST_SPANS = 16
-# Groups of blocks at least (some panels for every worker) and at most (about a hundred panels).
+# Groups of blocks at least, and at most (about a hundred panels) where there are not more workers than that is for.
 _LEAST_GROUPS = 2
-_MOST_GROUPS = 14
+_MOST_GROUPS = 16
+MANY_PANELS = 200
+"""Panels above which the caller adds up nothing itself, nor the scheduler counts single blocks."""
+# Panels a worker, at least: with fewer the last ones would be waited for.
+_WORKERS_PANELS = 4
 
 
 def window_starts(segment: Segment, window: int) -> Integers:
@@ -227,19 +234,89 @@ def tile_size(n_frames: int) -> int:
     return 512 if n_frames <= EXACT_MEDIAN_FRAMES else 2048
 
 
-class PanelPlan(NamedTuple):
-    """One panel: the blocks that it pairs, in its own order, and its tiles as pairs of places in them."""
+class Side(NamedTuple):
+    """Blocks ``first`` to ``stop`` of a panel, and the node of the tree of all blocks that it sums over for them.
 
-    blocks: tuple[int, ...]
-    tiles: tuple[Pair, ...]
+    Without a node it is their own diagonal, which is added last.
+    """
+
+    first: int
+    stop: int
+    node: Node | None
 
 
-def panels(n_blocks: int, tile_bytes: int) -> list[PanelPlan]:
+@dataclass(frozen=True)
+class PanelPlan:
+    """One panel: two sides, whose blocks it pairs with each other, or one, whose blocks it pairs among themselves.
+
+    No tuple, and nothing but the sides: it travels with every task, and tuples are searched for what is delayed.
+    """
+
+    sides: tuple[Side, ...]
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """The blocks, in the panel's own order."""
+        return tuple(block for side in self.sides for block in range(side.first, side.stop))
+
+    @property
+    def n_tiles(self) -> int:
+        """How many tiles."""
+        lengths = [side.stop - side.first for side in self.sides]
+        if len(lengths) > 1:
+            return lengths[0] * lengths[1]
+        return lengths[0] if self.sides[0].node is None else lengths[0] * (lengths[0] - 1) // 2
+
+    @property
+    def tiles(self) -> tuple[Pair, ...]:
+        """Tiles as pairs of places in the blocks."""
+        places, first = range(len(self.blocks)), self.sides[0].stop - self.sides[0].first
+        if len(self.sides) > 1:
+            return tuple(itertools.product(places[:first], places[first:]))
+        return tuple((i, i) for i in places) if self.sides[0].node is None else tuple(itertools.combinations(places, 2))
+
+    @property
+    def numbers(self) -> list[Pair]:
+        """The blocks of every tile."""
+        blocks = self.blocks
+        return [(blocks[i], blocks[j]) for i, j in self.tiles]
+
+    def corners(self, lengths: Iterable[int]) -> list[Corner]:
+        """First row and column of every tile in the panel's own rows, from the frames of its blocks."""
+        offsets = list(itertools.accumulate(lengths, initial=0))
+        return [(offsets[i], offsets[j]) for i, j in self.tiles]
+
+
+class Dealing(NamedTuple):
+    """How blocks are dealt: ``2**level`` to a group, the columns of a pair of groups whole or in halves."""
+
+    level: int
+    halved: bool
+
+    def groups(self, n_blocks: int, columns: bool = False) -> list[Side]:
+        """Groups of blocks, or what stands on the other side of a panel; the last may be shorter."""
+        level = self.level - (columns and self.halved)
+        firsts = range(0, n_blocks, 2**level)
+        return [Side(first, min(first + 2**level, n_blocks), (level, first >> level)) for first in firsts]
+
+    def units(self, n_blocks: int) -> list[Span]:
+        """Blocks whose sums are made together: the finest groups that panels have."""
+        return [(side.first, side.stop) for side in self.groups(n_blocks, columns=True)]
+
+    def panels(self, n_blocks: int) -> int:
+        """Panels in all: of two groups, and of the pairs and the diagonal of each."""
+        firsts = np.arange(0, n_blocks, 2**self.level)
+        lengths = np.minimum(2**self.level, n_blocks - firsts)
+        parts = -(-lengths // 2 ** (self.level - self.halved))
+        return int((np.arange(len(firsts)) * parts).sum() + np.count_nonzero(lengths > 1) + len(firsts))
+
+
+def panels(n_blocks: int, tile_bytes: int, n_workers: int = 1) -> list[PanelPlan]:
     """Deal the tiles of the upper triangle into panels: the pairs of two groups of blocks, and those within one.
 
-    Panels depend on the frames and the tile size alone, never on the number of workers, so that sums
-    over them are the same everywhere. A panel needs the frames of its groups only. The largest come first:
-    handed out in this order, all workers end at about the same time.
+    Sums over panels are the same however many there are: a panel adds up for each of its blocks a node of one
+    fixed tree over all blocks (:mod:`~manifold_observer.tasks.engine.treesum`). A panel needs the frames of its groups
+    only. The largest come first: handed out in this order, all workers end at about the same time.
 
     Parameters
     ----------
@@ -247,32 +324,53 @@ def panels(n_blocks: int, tile_bytes: int) -> list[PanelPlan]:
         Blocks of frames.
     tile_bytes
         Bytes of one tile.
+    n_workers
+        Workers, each of which shall have four panels or more.
 
     Returns
     -------
-    Panels of two groups, then the pairs of different blocks within each group, then the diagonal.
+    Panels of two groups, and the pairs of different blocks within each group, by descending size; the diagonal.
 
     Examples
     --------
     >>> [panel.blocks for panel in panels(2, 2**26)]
     [(0, 1), (0,), (1,)]
+    >>> [len(panels(49, 2**24, n_workers)) for n_workers in (1, 16, 64)]
+    [103, 103, 349]
     """
-    groups = panel_groups(n_blocks, tile_bytes)
-    between = [_between(rows, columns) for rows, columns in itertools.combinations(groups, 2)]
-    within = [PanelPlan(group, tuple(itertools.combinations(range(len(group)), 2))) for group in groups]
-    diagonal = [PanelPlan(group, tuple((i, i) for i in range(len(group)))) for group in groups]
-    return [panel for panel in (*between, *within, *diagonal) if panel.tiles]
+    dealing = deal(n_blocks, tile_bytes, n_workers)
+    groups, columns = dealing.groups(n_blocks), dealing.groups(n_blocks, columns=True)
+    between = [
+        PanelPlan((one._replace(node=other.node), other._replace(node=one.node)))
+        for one in groups
+        for other in columns
+        if one.stop <= other.first
+    ]
+    large = sorted((*between, *(PanelPlan((group,)) for group in groups)), key=lambda panel: -panel.n_tiles)
+    diagonal = [PanelPlan((group._replace(node=None),)) for group in groups]
+    return [panel for panel in (*large, *diagonal) if panel.n_tiles]
 
 
-def _between(rows: tuple[int, ...], columns: tuple[int, ...]) -> PanelPlan:
-    """The panel of all pairs of two groups."""
-    places = range(len(rows), len(rows) + len(columns))
-    return PanelPlan(rows + columns, tuple(itertools.product(range(len(rows)), places)))
+def panel_groups(n_blocks: int, tile_bytes: int, n_workers: int = 1) -> list[tuple[int, ...]]:
+    """Groups of blocks: small enough for a panel, few enough for the scheduler, enough for all workers."""
+    groups = deal(n_blocks, tile_bytes, n_workers).groups(n_blocks)
+    return [tuple(range(group.first, group.stop)) for group in groups]
 
 
-def panel_groups(n_blocks: int, tile_bytes: int) -> list[tuple[int, ...]]:
-    """Groups of blocks, as even as can be: small enough for a panel, few enough for the scheduler."""
-    side = max(1, math.isqrt(PANEL_BYTES // tile_bytes))
-    count = min(max(math.ceil(n_blocks / side), min(n_blocks, _LEAST_GROUPS)), _MOST_GROUPS)
-    bounds = [n_blocks * k // count for k in range(count + 1)]
-    return [tuple(range(a, b)) for a, b in itertools.pairwise(bounds)]
+def deal(n_blocks: int, tile_bytes: int, n_workers: int = 1) -> Dealing:
+    """Sizes of the groups: powers of two, so that each is a node of the tree of all blocks.
+
+    Examples
+    --------
+    >>> deal(489, 2**24), deal(489, 2**24, 64), deal(489, 2**24, 1000)
+    (Dealing(level=5, halved=False), Dealing(level=5, halved=True), Dealing(level=2, halved=False))
+    """
+    dealing = Dealing(max(1, math.isqrt(PANEL_BYTES // tile_bytes)).bit_length() - 1, halved=False)
+    while -(-n_blocks // 2**dealing.level) > _MOST_GROUPS:
+        dealing = Dealing(dealing.level + 1, halved=False)
+    while dealing.level and -(-n_blocks // 2**dealing.level) < min(n_blocks, _LEAST_GROUPS):
+        dealing = Dealing(dealing.level - 1, halved=False)
+    while dealing.level and dealing.panels(n_blocks) < _WORKERS_PANELS * n_workers:
+        finer = dealing.level - dealing.halved
+        dealing = Dealing(finer, halved=not dealing.halved and finer > 0)
+    return dealing

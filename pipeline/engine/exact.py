@@ -120,7 +120,7 @@ def _promised(problem: Problem, checkpoint: Checkpoint) -> Found:
 def _tiles(problem: Problem) -> tuple[Tiling, list[Delayed]]:
     """Blocks on the workers, and panels of distances, computed only where all of them are wanted twice."""
     made = make_blocks(problem.table, problem.distance, problem.spans, problem.progress)
-    tiles = tiling(made, problem.spans, problem.distance.precision)
+    tiles = tiling(made, problem.spans, problem.distance.precision, problem.decision.workers.number)
     distances = distance_panels(tiles)
     looked_at = isinstance(problem.config.epsilon, str) and problem.table.n_frames <= EXACT_MEDIAN_FRAMES
     if problem.decision.home in ("local", "resident") and looked_at:

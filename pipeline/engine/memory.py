@@ -8,7 +8,7 @@ from manifold_observer.tasks.engine.distance import Distance
 from manifold_observer.tasks.engine.landmarks import FRAMES_TOGETHER
 
 from ..graph.limits import BASE_BYTES, CALLER_BYTES, Memory
-from .cuts import EXACT_MEDIAN_FRAMES, gather_rows, landmark_rows, link_rows, panel_groups
+from .cuts import EXACT_MEDIAN_FRAMES, MANY_PANELS, deal, gather_rows, landmark_rows, link_rows
 
 LOCAL_BYTES = 2**26
 """Tiles up to this size are brought to the caller: a pass over them costs less than a round trip."""
@@ -91,18 +91,23 @@ def exact_memory(shape: Shape, home: str, passes: int, n_workers: int) -> Memory
     """
     n, side = shape.n_frames, min(shape.tile, shape.n_frames)
     tile = side * side * shape.itemsize
-    groups = panel_groups(-(-n // side), tile)
-    panel = tile * max(len(group) for group in groups) ** 2
-    vectors = 2 * max(len(group) for group in groups) * side * shape.width * 8
+    dealing = deal(-(-n // side), tile, n_workers)
+    units, largest = len(dealing.units(-(-n // side))), 2**dealing.level
+    panel = tile * largest**2
+    vectors = 2 * largest * side * shape.width
+    many = dealing.panels(-(-n // side)) > MANY_PANELS
+    summing = 2 * units * vectors * shape.itemsize if many else 0
     keeps = home in ("local", "resident")
     copies = 2 if keeps and n <= EXACT_MEDIAN_FRAMES else 1
     share = int(_UNEVEN * tile_bytes(n, shape.itemsize) / n_workers)
     kept = copies * (min(share, tile_bytes(n, shape.itemsize)) + 2 * panel) if keeps else 0
     tiles = 3 * tile + shape.itemsize * shape.distance.kind.beside(side * side, apart=False)
-    task = max(shape.making_bytes(side), tiles + (panel if keeps else 0) + 2 * shape.block_bytes(side) + 4 * vectors)
+    summed = (8 + (3 + dealing.level) * shape.itemsize) * vectors  # one sum a level may wait for its sibling
+    multiplying = tiles + (panel if keeps else 0) + 2 * shape.block_bytes(side) + summed
+    task = max(shape.making_bytes(side), multiplying, summing)
     worker = BASE_BYTES + shape.block_bytes(n) + kept + task + 8 * n * shape.n_axes
     krylov = 8 * n * shape.width * (2 * passes + 6)
-    gathered = 8 * n * shape.width * (len(groups) + 1)
+    gathered = 8 * n * shape.width * (2 if many else units + 1)
     whole = n * n * (8 + shape.itemsize) if home == "local" else 0
     return Memory(task, worker, CALLER_BYTES + krylov + gathered + whole + 16 * n * shape.n_axes)
 
@@ -170,7 +175,7 @@ def projected_memory(shape: Shape, n_landmarks: int) -> Memory:
     return Memory(task, BASE_BYTES + kept + task, caller)
 
 
-def kept_bytes(shape: Shape, n_met: int) -> int:
+def strip_bytes(shape: Shape, n_met: int) -> int:
     """Bytes of the blocks of all frames and of their affinities to some others, on all workers together.
 
     Examples
@@ -179,7 +184,7 @@ def kept_bytes(shape: Shape, n_met: int) -> int:
     >>> kind = SimpleNamespace(numbers=lambda *_: 12, halo_rows=lambda _: 0)
     >>> axes = SimpleNamespace(width=3)
     >>> narrow = SimpleNamespace(axes=axes, itemsize=4, kind=kind, rank=3, window=21)
-    >>> kept_bytes(Shape(1000, narrow, 512, 21), 8)
+    >>> strip_bytes(Shape(1000, narrow, 512, 21), 8)
     80000
     """
     return shape.block_bytes(shape.n_frames) + shape.n_frames * n_met * shape.itemsize

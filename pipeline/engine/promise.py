@@ -13,9 +13,10 @@ from ..graph.limits import Memory
 from ..graph.warn import warn
 from .config import Attrs, EmbedConfig
 from .decide import Decision, choose_home, shape_of
+from .foresight import Foresight
 from .memory import exact_memory, projected_memory
 from .problem import Found, Problem
-from .rounds import Foresight, Outcome
+from .rounds import Outcome
 
 
 def through(outcome: Outcome, problem: Problem) -> Found:
@@ -48,7 +49,7 @@ def told(found: Found, outcome: Outcome, problem: Problem) -> Found:
         warn(_unreached(worst / float(found.eigenvalues[0]), found, outcome, config))
     attrs: Attrs = {
         "method": "landmarks",
-        "landmark_route": "projected",
+        "landmark_kernel": "projected",
         "n_landmarks": outcome.last.landmarks,
         "landmark_rounds": ", ".join(f"{one.landmarks}: {one.residual:.1e}" for one in outcome.rounds),
         "epsilon_from": "sample" if isinstance(config.epsilon, str) else "given",
@@ -71,25 +72,6 @@ def with_passes(problem: Problem, foreseen: Expected) -> Decision:
     exact = exact_memory(shape, home, foreseen.passes, decision.workers.number)
     larger = Memory(*(max(pair) for pair in zip(memory, exact, strict=True)))
     return replace(decision, home=home, passes=foreseen.passes, memory=larger)
-
-
-def in_words(expected: Expected, tolerance: float) -> str:
-    """What is expected, as a plan and a log say it.
-
-    Examples
-    --------
-    >>> in_words(Expected(1024, 0, 6e-4, True), 1e-3)
-    'a residual of 0.001 is expected to take 1024 landmarks (about 6.0e-04)'
-    >>> in_words(Expected(8192, 0, 6e-4, False), 1e-4)
-    'a residual of 0.0001 is not expected to be reached: 8192 landmarks should leave about 6.0e-04'
-    """
-    passes = "" if not expected.passes else f" and {expected.passes} exact pass{'es' * (expected.passes > 1)}"
-    way = f"{expected.landmarks} landmarks{passes}"
-    if expected.enough:
-        return f"a residual of {tolerance:g} is expected to take {way} (about {expected.residual:.1e})"
-    return (
-        f"a residual of {tolerance:g} is not expected to be reached: {way} should leave about {expected.residual:.1e}"
-    )
 
 
 def _unreached(worst: float, found: Found, outcome: Outcome, config: EmbedConfig) -> str:

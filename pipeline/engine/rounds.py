@@ -12,45 +12,24 @@ import numpy as np
 from dask.delayed import Delayed
 
 from manifold_observer.tasks.arrays import Floats, Integers
-from manifold_observer.tasks.engine import diffusion, expected, forms, projected, scale
-from manifold_observer.tasks.engine.expected import Bounds, Expected, Prices, Seen
+from manifold_observer.tasks.engine import diffusion, expected, projected, scale
+from manifold_observer.tasks.engine.expected import Expected, Seen
 from manifold_observer.tasks.engine.kernel import Scale
 from manifold_observer.tasks.engine.landmarks import add_up
 from manifold_observer.tasks.engine.projected import Carried, Core, Estimate, Rows
-from manifold_observer.tasks.engine.protocols import Block
 
 from ..graph.compute import compute, persist, stream, task
-from .blocks import block_task, part_of
+from ..graph.say import say
 from .checkpoint import Checkpoint
 from .config import EmbedConfig
-from .cuts import link_rows, sample_spans
-from .decide import choose_home, shape_of
+from .cuts import link_rows
 from .eigensolve import WIDTH, wanted_modes
-from .memory import Shape, exact_memory, projected_memory
+from .foresight import FORETELLING, Foresight, foresee, in_words, tolerated
 from .problem import Problem
 from .strips import Group, Met, group, met, over
 
-# Frames among which the kernel foretells residuals, and the parts of them that are tried as landmarks.
-_FORETELLING, _PARTS = 2048, (16, 8, 4)
-# Frames of a run, where they are read in runs.
-_RUN = 32
 # Frames among which the median distance is taken, as the exact way takes it.
 _MEDIAN_FRAMES = 2048
-# Landmarks at most, where nobody says: their decompositions take minutes on one core.
-_MOST = 8192
-# Passes whose vectors must fit where passes are to follow.
-_LIKELY_PASSES = 8
-
-
-class Foresight(NamedTuple):
-    """What is expected of a way with landmarks, and what that is concluded from."""
-
-    expected: Expected
-    seen: tuple[Seen, ...]
-    per_pass: float
-    prices: Prices
-    bounds: Bounds
-    numbers: tuple[int, ...]
 
 
 class Course(NamedTuple):
@@ -98,64 +77,6 @@ class Judged(NamedTuple):
     bound: float
 
 
-def foresee(witnessed: Delayed, n_witnessed: int, problem: Problem) -> Foresight:
-    """What the kernel among some frames lets expect of all; it computes.
-
-    Parameters
-    ----------
-    witnessed
-        The kernel among frames that are spread in time.
-    n_witnessed
-        How many.
-    problem
-        All frames.
-
-    Returns
-    -------
-    What is expected.
-    """
-    config, n = problem.config, problem.table.n_frames
-    wanted = wanted_modes(config, n)
-    sizes = sorted({max(n_witnessed // part, min(wanted + 8, n_witnessed)) for part in _PARTS})
-    residuals, eigenvalues = compute([task(projected.foresee, witnessed, sizes, wanted, config.alpha)])[0]
-    seen = tuple(Seen(m, float(residual)) for m, residual in zip(sizes, residuals, strict=True))
-    per_pass = expected.gain(eigenvalues, wanted, max(WIDTH, wanted + 4))
-    prices, bounds, numbers = _prices(problem), _bounds(problem), _numbers(problem)
-    tolerance = _tolerance(config)
-    found = expected.expect(seen, tolerance, per_pass, prices, numbers, bounds)
-    if found is None:  # the least that can be done
-        found = Expected(numbers[0], 0, expected.through(seen, numbers[0], n), False)
-    return Foresight(found, seen, per_pass, prices, bounds, numbers)
-
-
-def foresee_of_runs(problem: Problem) -> Foresight:
-    """As :func:`foresee`, from short runs of frames, which are quickly read; it computes.
-
-    Parameters
-    ----------
-    problem
-        All frames; the distance may be that of some of them.
-
-    Returns
-    -------
-    What is expected.
-    """
-    table, distance = problem.table, problem.distance
-    spans = sample_spans(table.n_frames, _RUN, _FORETELLING)
-    made = [task(block_task, distance, part_of(table, span, distance.window), span) for span in spans]
-    count = sum(stop - start for start, stop in spans)
-    witnessed = persist([task(_among, made, projected.nested(count, count), problem.config)], "landmarks")[0]
-    return foresee(witnessed, count, problem)
-
-
-def _among(made: list[Block], order: Integers, config: EmbedConfig) -> Floats:
-    """The kernel among some frames, in another order."""
-    block = forms.take(forms.join(made), order)
-    named = isinstance(config.epsilon, str)
-    epsilon = config.epsilon_factor * scale.median_between([block]) if named else float(config.epsilon)
-    return projected.grown(None, [block], max(epsilon, np.finfo(float).tiny))
-
-
 def approach(problem: Problem, checkpoint: Checkpoint) -> Outcome:
     """Take landmarks until the residual is within the tolerance, or what is left is for exact passes; it computes.
 
@@ -172,11 +93,13 @@ def approach(problem: Problem, checkpoint: Checkpoint) -> Outcome:
     """
     course = _begin(problem)
     foresight = foresee(course.witnessed, course.n_witnessed, problem)
+    say(f"embed: {in_words(foresight.expected, tolerated(problem.config))}.")
     rounds, last = _kept(checkpoint), None
-    while step := _next(foresight, rounds, _tolerance(problem.config)):
+    while step := _next(foresight, rounds, tolerated(problem.config)):
         course, last = _round(course, step.landmarks, problem, step.passes > 0)
         rounds = (*rounds, _judged(last))
         checkpoint.keep_rounds([tuple(one) for one in rounds])
+        say(f"embed: {_reached(rounds[-1])}.")
     if last is None:  # an earlier run made them
         course, last = _round(course, rounds[-1].landmarks, problem, False)
     passes = _passes(foresight, rounds, problem.config)
@@ -192,7 +115,7 @@ def _begin(problem: Problem) -> Course:
     how = _scale(frames, config)
     sample = projected.spread_sample(n, expected.SAMPLE, config.seed)
     sampled = group(frames, sample, how.epsilon)
-    count = min(_FORETELLING, n)
+    count = min(FORETELLING, n)
     first = group(frames, projected.nested(n, count), None)
     witnessed = persist([task(projected.grown, None, [first.block], how.epsilon)], "landmarks")[0]
     return Course(frames, how, sample, sampled, (), (first.block,), witnessed, count)
@@ -283,6 +206,11 @@ def _core(witnessed: Floats, count: int, m: int) -> Core:
     return projected.core(witnessed[:count, :count], m)
 
 
+def _reached(one: Judged) -> str:
+    """What a round left, in words."""
+    return f"{one.landmarks} landmarks leave a residual of {one.residual:.1e}, at most {one.bound:.1e}"
+
+
 def _judged(last: Round) -> Judged:
     """The numbers of a round."""
     largest = float(last.eigenvalues[0])
@@ -306,7 +234,7 @@ def _next(foresight: Foresight, rounds: tuple[Judged, ...], tolerance: float) ->
 
 def _passes(foresight: Foresight, rounds: tuple[Judged, ...], config: EmbedConfig) -> int:
     """Exact passes that may follow the last round: none where it is enough, else as many as can be paid."""
-    found = _further(foresight, rounds, _tolerance(config))
+    found = _further(foresight, rounds, tolerated(config))
     if not config.refine and (found is None or not found.passes):
         return 0
     paid = int((foresight.bounds.work - _spent(foresight, rounds)) // foresight.prices.of_passes(1))
@@ -343,40 +271,3 @@ def _seen(foresight: Foresight, rounds: tuple[Judged, ...]) -> list[Seen]:
     last = seen[0]
     here, half = (expected.through(foresight.seen, m) for m in (last.landmarks, max(last.landmarks // 2, 1)))
     return [Seen(last.landmarks // 2, last.residual * half / max(here, 1e-300)), last]
-
-
-def _tolerance(config: EmbedConfig) -> float:
-    """The residual that is tolerated."""
-    if config.residual_tolerance is None:
-        raise AssertionError("rounds of landmarks without a residual that is tolerated")
-    return config.residual_tolerance
-
-
-def _shape(problem: Problem) -> Shape:
-    """Sizes of the embedding."""
-    return shape_of(problem.table.n_frames, problem.distance, problem.config)
-
-
-def _prices(problem: Problem) -> Prices:
-    """What pairs cost, by counting."""
-    shape, form = _shape(problem), problem.distance.form
-    pair = forms.cost(form, shape.n_axes, shape.distance.rank, shape.window)
-    apart = forms.cost_apart(form, shape.n_axes, shape.distance.rank, shape.window, shape.window)
-    return Prices(shape.n_frames, float(pair), float(apart), 2.0 * shape.width)
-
-
-def _bounds(problem: Problem) -> Bounds:
-    """The most passes and work: no pass where its vectors do not fit."""
-    config, there = problem.config, problem.decision.workers
-    home = choose_home(problem.table.n_frames, problem.distance.itemsize, config.home, there)
-    fits = exact_memory(_shape(problem), home, _LIKELY_PASSES, there.number).worker <= there.limit
-    return Bounds(config.max_passes if fits else 0, config.max_core_hours * 3600 * expected.RATE)
-
-
-def _numbers(problem: Problem) -> tuple[int, ...]:
-    """Landmarks that may be tried: doublings, as many as are allowed, there, and fit."""
-    shape, there = _shape(problem), problem.decision.workers
-    most = min(problem.config.landmarks or _MOST, shape.n_frames)
-    rungs = expected.ladder(expected.LEAST, most)
-    fitting = [m for m in rungs if projected_memory(shape, m).worker <= there.limit]
-    return tuple(fitting or rungs[:1])

@@ -21,7 +21,7 @@ from ..graph.spans import Span, blocks
 from .blocks import Part, block_task, degenerate, make_blocks, part_of, slab_of
 from .cuts import gather_rows
 from .decide import shape_of
-from .memory import kept_bytes
+from .memory import strip_bytes
 from .problem import Problem
 
 # Share of the workers' memory that blocks and strips may fill together.
@@ -119,7 +119,7 @@ def _room(problem: Problem, n_met: int = 0) -> int:
     """Bytes that are left to keep things in, below 0 where they do not fit."""
     decision = problem.decision
     shape = shape_of(problem.table.n_frames, problem.distance, problem.config)
-    return int(_SHARE * decision.workers.total) - kept_bytes(shape, n_met)
+    return int(_SHARE * decision.workers.total) - strip_bytes(shape, n_met)
 
 
 def _from_frames(

@@ -8,8 +8,10 @@ pass, or on disk.
 from __future__ import annotations
 
 import errno
+import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,14 +22,15 @@ from dask.delayed import Delayed
 from manifold_observer.tasks.arrays import Array, Floats
 from manifold_observer.tasks.engine import forms, kernel, panel, scale, tilefile
 from manifold_observer.tasks.engine.kernel import Scale
-from manifold_observer.tasks.engine.panel import Corner, Pair
+from manifold_observer.tasks.engine.panel import Corner
 from manifold_observer.tasks.engine.protocols import Block
+from manifold_observer.tasks.engine.treesum import Node, fold
 
-from ..graph.compute import Progress, compute, in_order_of, persist, task
+from ..graph.compute import Progress, compute, in_order_of, persist, placed, places, task
 from ..graph.spans import Span
 from ..graph.warn import warn
 from .config import Attrs, EmbedConfig
-from .cuts import EXACT_MEDIAN_FRAMES, PanelPlan, panels
+from .cuts import EXACT_MEDIAN_FRAMES, MANY_PANELS, PanelPlan, Side, deal, panels
 
 MatMat = Callable[[Floats], Floats]
 # Frames among which the median distance is taken where there are too many for all pairs.
@@ -39,11 +42,15 @@ _ROUNDING = 1e-6
 
 
 class Tiling(NamedTuple):
-    """Blocks of frames on the workers, the frames of each, the panels that pair them, precision of the tiles."""
+    """Blocks of frames on the workers, the frames of each, panels, units of blocks, precision of the tiles.
+
+    Units are the finest groups of blocks that panels have: pieces of vectors and their sums are those of units.
+    """
 
     blocks: list[Delayed]
     spans: list[Span]
     panels: list[PanelPlan]
+    units: list[Span]
     precision: str
 
     @property
@@ -51,15 +58,24 @@ class Tiling(NamedTuple):
         """Frames in all."""
         return self.spans[-1][1]
 
+    @property
+    def many(self) -> bool:
+        """Whether panels are so many that blocks are handed out, and shares added up, by the workers."""
+        return len(self.panels) > MANY_PANELS
+
+    @property
+    def unit_spans(self) -> list[Span]:
+        """Frames of every unit."""
+        return [(self.spans[first][0], self.spans[stop - 1][1]) for first, stop in self.units]
+
+    def units_of(self, *sides: Side) -> list[int]:
+        """Units of the blocks of some sides, in their order."""
+        size = self.units[0][1]
+        return [unit for side in sides for unit in range(side.first // size, -(-side.stop // size))]
+
     def rows(self, plan: PanelPlan) -> list[Span]:
         """Frames of a panel's blocks."""
         return [self.spans[number] for number in plan.blocks]
-
-    def corners(self, plan: PanelPlan) -> list[Corner]:
-        """First row and column of every tile of a panel, in the panel's own rows."""
-        lengths = [stop - start for start, stop in self.rows(plan)]
-        offsets = np.cumsum([0, *lengths]).tolist()
-        return [(offsets[i], offsets[j]) for i, j in plan.tiles]
 
     def of(self, plan: PanelPlan, values: Array) -> Array:
         """The panel's own rows of an array over all frames."""
@@ -80,18 +96,32 @@ class Share(NamedTuple):
     trouble: int
 
 
-def tiling(blocks: list[Delayed], spans: list[Span], precision: str) -> Tiling:
-    """Deal blocks into panels; nothing is computed."""
+class Term(NamedTuple):
+    """Rows ``first`` to ``stop`` of a panel's share, and the node that they are sums over, None for the diagonal."""
+
+    panel: int
+    first: int
+    stop: int
+    node: Node | None
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What the sum of a unit is made of."""
+
+    of: tuple[Term, ...]
+
+
+def tiling(blocks: list[Delayed], spans: list[Span], precision: str, n_workers: int = 1) -> Tiling:
+    """Deal blocks into panels for so many workers; nothing is computed."""
     side = spans[0][1] - spans[0][0]
-    return Tiling(blocks, spans, panels(len(blocks), side * side * np.dtype(precision).itemsize), precision)
+    sizes = len(blocks), side * side * np.dtype(precision).itemsize, n_workers
+    return Tiling(blocks, spans, panels(*sizes), deal(*sizes).units(len(blocks)), precision)
 
 
 def distance_panels(tiles: Tiling) -> list[Delayed]:
     """Panels of distances, not yet computed."""
-    return [
-        task(_distances, [tiles.blocks[number] for number in plan.blocks], plan.tiles, tiles.corners(plan))
-        for plan in tiles.panels
-    ]
+    return [task(_distances, [tiles.blocks[number] for number in plan.blocks], plan) for plan in tiles.panels]
 
 
 def find_scale(tiles: Tiling, distances: list[Delayed], config: EmbedConfig, progress: Progress) -> tuple[Scale, Attrs]:
@@ -140,16 +170,21 @@ def resident_product(tiles: Tiling, distances: list[Delayed], scale: Scale, prog
         for part, plan in zip(distances, tiles.panels, strict=True)
     ]
     kept = persist(made, "kernel", progress)
-    return _product(tiles, lambda number, parts: task(_stored, kept[number], parts), progress)
+
+    def share(number: int, parts: list[Delayed]) -> Delayed:
+        return task(_stored, kept[number], tiles.panels[number], parts)
+
+    return _product(tiles, share, progress)
 
 
 def recomputed_product(tiles: Tiling, scale: Scale, progress: Progress) -> MatMat:
     """Product with a kernel whose tiles are made anew in every pass."""
+    units = _blocks_of_units(tiles, progress)
 
     def share(number: int, parts: list[Delayed]) -> Delayed:
         plan = tiles.panels[number]
-        blocks = [tiles.blocks[block] for block in plan.blocks]
-        return task(_fused, blocks, plan.tiles, tiles.corners(plan), _own_scale(tiles, plan, scale), parts)
+        blocks = [units[unit] for unit in tiles.units_of(*plan.sides)]
+        return task(_fused, blocks, plan, _own_scale(tiles, plan, scale), parts)
 
     return _product(tiles, share, progress)
 
@@ -160,19 +195,18 @@ def disk_product(tiles: Tiling, scale: Scale, folder: Path, progress: Progress) 
     All workers should see the folder. Tiles that cannot be kept there are made again in every pass, with one warning.
     """
     told: list[int] = []
+    units = _blocks_of_units(tiles, progress)
 
-    def heard(share: Share) -> Floats:
-        if share.trouble and not told:
-            told.append(share.trouble)
-            _warn_of_tiles(folder, share.trouble)
-        return share.values
+    def heard(trouble: int) -> None:
+        if trouble and not told:
+            told.append(trouble)
+            _warn_of_tiles(folder, trouble)
 
     def share(number: int, parts: list[Delayed]) -> Delayed:
         plan = tiles.panels[number]
-        blocks = [tiles.blocks[block] for block in plan.blocks]
+        blocks = [units[unit] for unit in tiles.units_of(*plan.sides)]
         path = str(folder / f"panel-{number:05d}")
-        own = _own_scale(tiles, plan, scale)
-        return task(_from_disk, path, blocks, plan.tiles, tiles.corners(plan), own, parts)
+        return task(_from_disk, path, blocks, plan, _own_scale(tiles, plan, scale), parts)
 
     return _product(tiles, share, progress, heard)
 
@@ -188,36 +222,84 @@ def _warn_of_tiles(folder: Path, trouble: int) -> None:
     )
 
 
+def _blocks_of_units(tiles: Tiling, progress: Progress) -> list[Any]:
+    """Lists of the blocks of every unit; where panels are many, one task a unit, which is all that panels ask for."""
+    lists = [tiles.blocks[first:stop] for first, stop in tiles.units]
+    return persist([task(_together, blocks) for blocks in lists], "blocks", progress) if tiles.many else lists
+
+
 def _product(
     tiles: Tiling,
     share: Callable[[int, list[Delayed]], Delayed],
     progress: Progress,
-    heard: Callable[[Any], Floats] = lambda values: values,
+    heard: Callable[[int], object] = abs,
 ) -> MatMat:
-    """Sum the panels' shares in the order of the panels, wherever and whenever they were made.
+    """Sum the panels' shares in one fixed tree, wherever and whenever they were made.
 
-    ``heard`` takes the values out of a share that says more. Vectors and the panels' sums travel in the precision of
-    the tiles; sums are taken in float64.
+    ``heard`` is called with the trouble of every sum. Vectors, the panels' sums and their sums are in the precision of
+    the tiles. A few panels are added up here, many by the workers: a caller would receive more than it could.
     """
+    terms = _terms(tiles)
 
     def matmat(x: Floats) -> Floats:
         narrow = x.astype(tiles.precision)
-        parts = [narrow[start:stop] for start, stop in tiles.spans]
-        if len(tiles.panels) > _FEW_PANELS:
-            parts = [dask.delayed(part, pure=False) for part in parts]
-        shares = []
-        for number, plan in enumerate(tiles.panels):
-            with in_order_of(number):
-                shares.append(share(number, [parts[block] for block in plan.blocks]))
-        y = np.zeros_like(x)
-        for plan, made in zip(tiles.panels, compute(shares, "pass", progress), strict=True):
-            values, first = heard(made), 0
-            for start, stop in tiles.rows(plan):
-                y[start:stop] += values[first : first + stop - start]
-                first += stop - start
+        pieces = [narrow[slice(*frames)] for frames in tiles.unit_spans]
+        if tiles.many:
+            with places():
+                found = compute(_sums(terms, _shares(tiles, share, _sent(pieces))), "pass", progress)
+        else:
+            sent = _sent(pieces) if len(tiles.panels) > _FEW_PANELS else pieces
+            made = compute(_shares(tiles, share, sent), "pass", progress)
+            found = [_sum(own, [made[term.panel] for term in own.of]) for own in terms]
+        y = np.empty_like(x)
+        for frames, total in zip(tiles.unit_spans, found, strict=True):
+            heard(total.trouble)
+            y[slice(*frames)] = total.values
         return y
 
     return matmat
+
+
+def _sent(pieces: list[Floats]) -> list[Delayed]:
+    """Pieces of vectors as tasks of their own."""
+    made = []
+    for number, piece in enumerate(pieces):
+        with placed(number, len(pieces)):
+            made.append(dask.delayed(piece, pure=False))
+    return made
+
+
+def _shares(tiles: Tiling, share: Callable[[int, list[Any]], Delayed], pieces: Sequence[Any]) -> list[Delayed]:
+    """What every panel gives, not yet computed; neighbours, which need the same blocks, are for the same worker."""
+    sizes = [plan.n_tiles for plan in tiles.panels]
+    before, total = itertools.accumulate(sizes, initial=0), sum(sizes)
+    shares = []
+    for number, (plan, done) in enumerate(zip(tiles.panels, before, strict=False)):
+        with in_order_of(number), placed(done + plan.n_tiles // 2, total):
+            shares.append(share(number, [pieces[unit] for unit in tiles.units_of(*plan.sides)]))
+    return shares
+
+
+def _sums(terms: list[Terms], shares: list[Delayed]) -> list[Delayed]:
+    """Sums of the panels' shares on the workers."""
+    sums = []
+    for number, own in enumerate(terms):
+        with in_order_of(-1), placed(number, len(terms)):  # before whatever comes next
+            sums.append(task(_sum, own, [shares[term.panel] for term in own.of]))
+    return sums
+
+
+def _terms(tiles: Tiling) -> list[Terms]:
+    """For each unit what is added up: rows of the panels that hold it, and the nodes that they are the sums over."""
+    terms: list[list[Term]] = [[] for _ in tiles.units]
+    for number, plan in enumerate(tiles.panels):
+        nodes = {unit: side.node for side in plan.sides for unit in tiles.units_of(side)}
+        row = 0
+        for unit, node in nodes.items():
+            first, stop = tiles.unit_spans[unit]
+            terms[unit].append(Term(number, row, row + stop - first, node))
+            row += stop - first
+    return [Terms(tuple(own)) for own in terms]
 
 
 def _own_scale(tiles: Tiling, plan: PanelPlan, scale: Scale) -> Scale:
@@ -278,10 +360,10 @@ def _sampled_median(tiles: Tiling, seed: int) -> tuple[float, int]:
     return compute([task(scale.median_between, parts)])[0], len(chosen)
 
 
-def _distances(blocks: list[Block], places: tuple[Pair, ...], corners: list[Corner]) -> Panel:
+def _distances(blocks: list[Block], plan: PanelPlan) -> Panel:
     """One panel of distances; the diagonal of the matrix is exactly 0."""
-    tiles = []
-    for (i, j), (row, column) in zip(places, corners, strict=True):
+    tiles, corners = [], plan.corners(block.n_frames for block in blocks)
+    for (i, j), (row, column) in zip(plan.tiles, corners, strict=True):
         tile = kernel.squared_distances(blocks[i], blocks[j])
         tiles.append(kernel.symmetric(tile) if row == column else tile)
     return Panel(tiles, corners)
@@ -299,25 +381,42 @@ def _affinities(distances: Panel, how: Scale) -> Panel:
     return Panel(tiles, distances.corners)
 
 
-def _stored(part: Panel, x: list[Floats]) -> Floats:
+def _together(blocks: list[Block]) -> list[Block]:
+    """The blocks of a unit."""
+    return blocks
+
+
+def _stored(part: Panel, plan: PanelPlan, x: list[Floats]) -> Floats:
     """One panel's share of a product, from its tiles."""
     own = np.concatenate(x)
-    return panel.stored_product(part.tiles, part.corners, own).astype(own.dtype, copy=False)
+    return panel.stored_product(part.tiles, part.corners, own, plan.numbers).astype(own.dtype, copy=False)
 
 
-def _fused(blocks: list[Block], places: tuple[Pair, ...], corners: list[Corner], how: Scale, x: list[Floats]) -> Floats:
+def _fused(units: list[list[Block]], plan: PanelPlan, how: Scale, x: list[Floats]) -> Floats:
     """One panel's share of a product, its tiles made on the way."""
-    own = np.concatenate(x)
-    return panel.fused_product(blocks, places, corners, how, own).astype(own.dtype, copy=False)
+    own, blocks = np.concatenate(x), list(itertools.chain.from_iterable(units))
+    corners = plan.corners(block.n_frames for block in blocks)
+    return panel.fused_product(blocks, plan.tiles, corners, how, own, plan.numbers).astype(own.dtype, copy=False)
 
 
-def _from_disk(
-    path: str, blocks: list[Block], places: tuple[Pair, ...], corners: list[Corner], how: Scale, x: list[Floats]
-) -> Share:
+def _from_disk(path: str, units: list[list[Block]], plan: PanelPlan, how: Scale, x: list[Floats]) -> Share:
     """One panel's share of a product, its tiles from files that are made where they are missing."""
     errors: list[OSError] = []
-    found = tilefile.read_or_make(path, blocks, places, corners, how, errors.append)
-    return Share(_stored(Panel(found, corners), x), (errors[0].errno or errno.EIO) if errors else 0)
+    blocks = list(itertools.chain.from_iterable(units))
+    corners = plan.corners(block.n_frames for block in blocks)
+    found = tilefile.read_or_make(path, blocks, plan.tiles, corners, how, errors.append)
+    return Share(_stored(Panel(found, corners), plan, x), (errors[0].errno or errno.EIO) if errors else 0)
+
+
+def _sum(terms: Terms, shares: list[Floats | Share]) -> Share:
+    """Sum of the panels' shares for one unit, the diagonal last; and the first trouble of any."""
+    made = [share if isinstance(share, Share) else Share(share, 0) for share in shares]
+    rows = [share.values[term.first : term.stop] for term, share in zip(terms.of, made, strict=True)]
+    nodes = {term.node: own for term, own in zip(terms.of, rows, strict=True) if term.node is not None}
+    diagonal = next(own for term, own in zip(terms.of, rows, strict=True) if term.node is None)
+    total = fold(nodes)
+    trouble = next((share.trouble for share in made if share.trouble), 0)
+    return Share(diagonal if total is None else total + diagonal, trouble)
 
 
 def _nearest(part: Panel, n: int, k: int) -> Floats:

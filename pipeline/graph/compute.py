@@ -7,9 +7,9 @@ it made with :func:`persist` and reads numbers back with :func:`compute`.
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from operator import itemgetter
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from manifold_observer.tasks.arrays import aligned, like
 
-from .shared import is_in_this_thread
+from .client import on_cluster, session_client
 from .slabs import Reading
 
 # Tasks in hand for each thread of a cluster where they are given out in turn: one runs, the next has its frames.
@@ -84,6 +84,33 @@ def task(function: Callable[..., Any], *arguments: Any, outputs: int | None = No
 def in_order_of(number: int) -> AbstractContextManager[Any]:
     """Tasks that are made within are run before those of larger numbers, where a cluster can choose."""
     return dask.annotate(priority=-number)
+
+
+def placed(number: int, of: int) -> AbstractContextManager[Any]:
+    """Tasks that are made within are for one worker: that of a share of all, as far as ``number`` is along ``of``.
+
+    It is advice: an idle worker may take them over. Where there is no cluster of many workers it says nothing. A
+    scheduler that has to look for the best of a thousand workers for each of thousands of tasks does nothing else.
+    """
+    addresses = _ADDRESSES.get()
+    if not addresses:
+        return nullcontext()
+    worker = addresses[min(number * len(addresses) // max(of, 1), len(addresses) - 1)]
+    return dask.annotate(workers=[worker], allow_other_workers=True)
+
+
+@contextmanager
+def places() -> Iterator[None]:
+    """Ask once for the workers that :func:`placed` chooses from within the block."""
+    client = session_client()
+    token = _ADDRESSES.set(tuple(sorted(client.nthreads())) if client is not None else ())
+    try:
+        yield
+    finally:
+        _ADDRESSES.reset(token)
+
+
+_ADDRESSES: ContextVar[tuple[str, ...]] = ContextVar("addresses", default=())
 
 
 class _Place(NamedTuple):
@@ -240,18 +267,12 @@ def stream(items: Iterable[Delayed], total: int, stage: str, progress: Progress 
 def stream_kept(
     items: Iterable[Delayed], total: int, stage: str, progress: Progress = silent
 ) -> Iterator[tuple[Delayed, Any]]:
-    """As :func:`stream`, for pairs (made with ``outputs=2``): the first value stays where it was made.
-
-    Yields
-    ------
-    The first value, delayed and computed already, and the second.
-    """
+    """As :func:`stream`, for pairs (``outputs=2``): the first value, computed and delayed still, and the second one."""
     if not on_cluster():
         made = persist(list(items), stage, progress)
         yield from ((pair[0], compute([pair[1]])[0]) for pair in made)
         return
-    turns = _in_turn(tuple(item) for item in items)
-    done = ((number, (kept[0], aligned(future.result()))) for number, kept, future in turns)
+    done = ((k, (kept[0], aligned(future.result()))) for k, kept, future in _in_turn(map(tuple, items)))
     yield from _in_order(done, total, stage, progress)
 
 
@@ -357,23 +378,6 @@ def one_blas_thread() -> Any:
     and BLAS threads that wait for each other's cores are many times slower than one.
     """
     return threadpool_limits(limits=1)
-
-
-def on_cluster() -> bool:
-    """Whether a distributed Client is this session's default (without importing distributed)."""
-    return session_client() is not None
-
-
-def session_client() -> Any:
-    """The distributed Client that is this session's default, None without one; distributed is not imported for it."""
-    if "distributed" not in sys.modules or is_in_this_thread():
-        return None
-    from distributed import default_client  # noqa: PLC0415
-
-    try:
-        return default_client()
-    except ValueError:
-        return None
 
 
 def _wait(kept: Sequence[Delayed], stage: str, progress: Progress) -> None:

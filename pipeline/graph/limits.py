@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import dask
 
-from .compute import session_client
+from .client import session_client
 from .machine import free_memory, own_memory
 from .shared import memory_of_this_thread
 

@@ -14,7 +14,8 @@ from dask.delayed import Delayed
 from numpy.typing import NDArray
 
 from ..frames.runs import require_features
-from ..graph.compute import Progress, on_cluster, silent, stream, task
+from ..graph.client import on_cluster
+from ..graph.compute import Progress, silent, stream, task
 from ..graph.limits import LAZY_FRAMES
 from ..graph.spans import Span, blocks
 from ..stores.address import Address, Place

@@ -23,7 +23,7 @@ from ..frames.label_place import names_file
 from ..frames.recording import clock, open_recording
 from ..frames.units import alike, units_of
 from ..graph.deprecated import renamed
-from ..graph.limits import LAZY_FRAMES
+from ..graph.say import heard
 from ..observers.bank import learn_bank
 from ..observers.calibrate import calibrate
 from ..observers.certainty import learn_certainty
@@ -32,13 +32,16 @@ from ..observers.observe import observe
 from ..observers.smooth import smooth
 from ..stores.address import Address, Given, Place, full_name, place, places
 from .config import RunConfig
+from .events import Event, emit
 from .filling import write_frames
 from .fingerprint import stamps_of
+from .held import at_hand
 from .load import load
 from .manifest import check_whole
 from .placement import check_place, placed
 from .progress import Stages
 from .reach import check_reach, reaching
+from .resuming import RESUMES
 from .staging import check_there
 from .store import check_space, kept_passes, open_group, passes_beside, start, write_group, writing
 from .workfolder import sweep
@@ -104,7 +107,7 @@ def run(
     paths, target = places(recordings), place(out)
     with (
         writing(target, paths, overwrite=overwrite) as folder,
-        _passes_named(folder) as passes,
+        _passes_named(folder, stages) as passes,
         reaching(paths, folder),
     ):
         with stages("features"):
@@ -118,14 +121,16 @@ def run(
 
 
 @contextmanager
-def _passes_named(folder: Place) -> Iterator[Path]:
+def _passes_named(folder: Place, stages: Stages) -> Iterator[Path]:
     """Have an error say from where the same command resumes, if some passes of a long solve are kept."""
     passes = passes_beside(folder)
     try:
         yield passes
     except BaseException as error:
         if number := len(list(passes.glob("pass-*.npz"))):
-            error.add_note(f"The same command resumes after pass {number}, which is kept in {kept_passes(folder)}.")
+            total = stages.far.get("eigensolve", (0, 0))[1]
+            of = f" of about {total}" if total > number else ""
+            error.add_note(f"{RESUMES} after pass {number}{of}, which is kept in {kept_passes(folder)}.")
         raise
 
 
@@ -244,7 +249,7 @@ def analyse(
     Frames, embedding (with its reference) and state as they stand on disk.
     """
     stored = store_frames(folder, frames, stages)
-    with stages("embed"):
+    with stages("embed"), heard(lambda sentence: emit(Event("told", sentence=sentence))):
         options = config.embedding.options()
         embedding = embed(stored, covariance=covariance, progress=stages.report, checkpoint=checkpoint, **options)
         if config.calibrated:
@@ -264,17 +269,6 @@ def analyse(
             write_group(folder, "smoothed", smooth(embedding, stored, **_smoothing(config)))
             stages.report("smoother", 1, 1)
     return stored, embedding, state
-
-
-def at_hand(embedding: xr.Dataset) -> xr.Dataset:
-    """A stored embedding that has been read, but for its frames, and numbers of every one of many of them."""
-    few = embedding.sizes["frame"] <= LAZY_FRAMES
-    small = [
-        name
-        for name, values in embedding.data_vars.items()
-        if "frame" not in values.dims or (few and "reference" not in str(name))
-    ]
-    return embedding.assign(embedding[small].compute().data_vars)
 
 
 def store_frames(folder: Place, frames: xr.DataArray, stages: Stages) -> xr.DataArray:

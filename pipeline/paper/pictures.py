@@ -160,7 +160,6 @@ def _matplotlib() -> Any:
         import matplotlib  # noqa: PLC0415
     except ImportError:
         raise ImportError(
-            "pictures need matplotlib, for which the extra 'paper' is missing. Install it with: "
-            "pip install 'manifold-observer[paper]'."
+            "pictures need matplotlib, for which the extra 'paper' is missing. Install it with: pip install matplotlib."
         ) from None
     return matplotlib

@@ -170,7 +170,7 @@ def expect(
     Expected(landmarks=512, passes=2, residual=0.0001, enough=True)
     """
     ways = [
-        (_price(prices, m, count, bounds), _after(seen, m, count, per_pass, tolerance, prices.n_frames))
+        (_price(prices, m, count, bounds), after(seen, m, count, per_pass, tolerance, prices.n_frames))
         for m in numbers
         for count in _counts(through(seen, m, prices.n_frames), tolerance, per_pass, m > bounds.done, bounds.passes)
     ]
@@ -187,10 +187,16 @@ def _counts(residual: float, tolerance: float, per_pass: float, new: bool, most:
     return sorted({0, needed}) if new else [needed]
 
 
-def _after(
+def after(
     seen: Sequence[Seen], landmarks: int, count: int, per_pass: float, tolerance: float, n_frames: int
 ) -> Expected:
-    """What landmarks and passes leave."""
+    """What landmarks and passes after them should leave.
+
+    Examples
+    --------
+    >>> after([Seen(512, 1e-3)], 512, 2, 10.0, 1e-3, 100_000)
+    Expected(landmarks=512, passes=2, residual=0.0001, enough=True)
+    """
     residual = through(seen, landmarks, n_frames) / per_pass ** max(count - 1, 0)
     return Expected(landmarks, count, residual, (residual if count else _CAUTION * residual) <= tolerance)
 

@@ -8,12 +8,14 @@ A tile off the diagonal stands for its mirror image too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from manifold_observer.tasks.arrays import Array, Booleans, Floats, Integers
 from manifold_observer.tasks.engine import kernel
 from manifold_observer.tasks.engine.protocols import Block
+from manifold_observer.tasks.engine.treesum import TreeSum
 
 Corner = tuple[int, int]
 """First row and first column of a tile."""
@@ -26,7 +28,9 @@ DIAGONAL_FRAMES = 256
 """Frames on the side of the tiles on the diagonal that a fused product computes whole."""
 
 
-def stored_product(tiles: Sequence[Array], corners: Sequence[Corner], x: Floats) -> Floats:
+def stored_product(
+    tiles: Sequence[Array], corners: Sequence[Corner], x: Floats, numbers: Sequence[Pair] | None = None
+) -> Floats:
     """What the tiles of one panel add to the product of the whole matrix with ``x``.
 
     Parameters
@@ -37,6 +41,9 @@ def stored_product(tiles: Sequence[Array], corners: Sequence[Corner], x: Floats)
         First row and first column of each.
     x
         Vectors, shape (n_frames, b).
+    numbers
+        For each tile the numbers of its row block and its column block in the whole matrix, which say in which order
+        sums are taken; where they are not given, blocks are counted within the panel.
 
     Returns
     -------
@@ -56,13 +63,11 @@ def stored_product(tiles: Sequence[Array], corners: Sequence[Corner], x: Floats)
     >>> stored_product(tiles, [(0, 0), (0, 1), (1, 1)], np.array([[1.0], [10.0]])).ravel()
     array([21., 32.])
     """
-    y = np.zeros(x.shape)
-    for tile, (row, column) in zip(tiles, corners, strict=True):
-        if tile.dtype == np.float32:
-            _add_strips(y, tile, row, column, x, None)
-        else:
-            _add_product(y, tile, row, column, x)
-    return y
+    sums = _Sums(x.shape)
+    for tile, (row, column), pair in zip(tiles, corners, numbers or _counted(corners), strict=True):
+        product = _strips if tile.dtype == np.float32 else _product
+        sums.add(row, column, pair, product(tile, row, column, x), tile.dtype)
+    return sums.total()
 
 
 def fused_product(
@@ -71,6 +76,7 @@ def fused_product(
     corners: Sequence[Corner],
     scale: kernel.Scale,
     x: Floats,
+    numbers: Sequence[Pair] | None = None,
 ) -> Floats:
     """What the tiles of one panel add to the product, each tile made, used and forgotten.
 
@@ -86,6 +92,8 @@ def fused_product(
         Scale of the kernel; where local, of the frames in the order of ``x``.
     x
         Vectors, shape (n_frames, b).
+    numbers
+        As :func:`stored_product` has them.
 
     Returns
     -------
@@ -94,16 +102,62 @@ def fused_product(
 
     Notes
     -----
-    Memory: one tile. Of a tile on the diagonal little more than the upper triangle is computed.
+    Memory: one tile, and sums. Of a tile on the diagonal little more than the upper triangle is computed.
     """
-    y = np.zeros(x.shape)
+    sums = _Sums(x.shape)
     side = max(block.n_frames for block in blocks)
     buffer = np.empty(side * side, blocks[0].precision)  # fresh memory for each tile would cost as much again
-    for (i, j), (row, column) in zip(places, corners, strict=True):
-        pairs = _triangle(blocks[i], row) if row == column else [(blocks[i], blocks[j], row, column)]
-        for pair in pairs:
-            _add_fused(y, *pair, scale, x, buffer)
-    return y
+    for (i, j), (row, column), pair in zip(places, corners, numbers or _counted(corners), strict=True):
+        made: Sums = (
+            (_fused_triangle(blocks[i], row, scale, x, buffer), None)
+            if row == column
+            else _fused(blocks[i], blocks[j], row, column, scale, x, buffer)
+        )
+        sums.add(row, column, pair, made, buffer.dtype)
+    return sums.total()
+
+
+class _Sums:
+    """Products of tiles, added up for the rows of each block in a fixed tree over the blocks that it meets.
+
+    Sums are in the precision of the tiles at every node, for panels give them to each other in it: kept in
+    another one within a panel, the last digits would show where panels end. The diagonal comes last.
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self._shape = shape
+        self._met: dict[int, TreeSum] = {}
+        self._diagonal: dict[int, Array] = {}
+
+    def add(self, row: int, column: int, pair: Pair, made: Sums, precision: np.dtype[Any]) -> None:
+        """Add what one tile gives to its rows, and its mirror image to its columns."""
+        to_rows, to_columns = made
+        if to_columns is None:
+            self._diagonal[row] = to_rows.astype(precision, copy=False)
+            return
+        self._met.setdefault(row, TreeSum()).add((0, pair[1]), to_rows.astype(precision, copy=False))
+        self._met.setdefault(column, TreeSum()).add((0, pair[0]), to_columns.astype(precision, copy=False))
+
+    def total(self) -> Floats:
+        """The sums of all rows, 0 for those that no tile meets."""
+        y = np.zeros(self._shape)
+        for row, met in self._met.items():
+            found = met.total()
+            if found is not None:
+                y[row : row + len(found)] = found
+        for row, own in self._diagonal.items():
+            y[row : row + len(own)] = y[row : row + len(own)].astype(own.dtype, copy=False) + own
+        return y
+
+
+Sums = tuple[Array, Floats | None]
+"""What one tile adds to its rows, and to its columns; None for those of a tile on the diagonal."""
+
+
+def _counted(corners: Sequence[Corner]) -> list[Pair]:
+    """Numbers of blocks as they follow each other within a panel."""
+    firsts = {first: number for number, first in enumerate(sorted({first for corner in corners for first in corner}))}
+    return [(firsts[row], firsts[column]) for row, column in corners]
 
 
 def _triangle(block: Block, row: int) -> Iterator[tuple[Block, Block, int, int]]:
@@ -119,8 +173,18 @@ def _triangle(block: Block, row: int) -> Iterator[tuple[Block, Block, int, int]]
     yield from _triangle(second, row + half)
 
 
-def _add_fused(
-    y: Floats,
+def _fused_triangle(block: Block, first: int, scale: kernel.Scale, x: Floats, buffer: Array) -> Floats:
+    """Product of a tile on the diagonal, made in smaller ones."""
+    y = np.zeros((block.n_frames, x.shape[1]))
+    for rows, columns, row, column in _triangle(block, first):
+        to_rows, to_columns = _fused(rows, columns, row, column, scale, x, buffer)
+        y[row - first : row - first + len(to_rows)] += to_rows
+        if to_columns is not None:
+            y[column - first : column - first + len(to_columns)] += to_columns
+    return y
+
+
+def _fused(
     rows: Block,
     columns: Block,
     row: int,
@@ -128,44 +192,48 @@ def _add_fused(
     scale: kernel.Scale,
     x: Floats,
     buffer: Array,
-) -> None:
-    """Make one tile in the buffer and add its product."""
+) -> Sums:
+    """Make one tile in the buffer, and its product."""
     if row != column and scale.local is None and buffer.dtype == np.float32:
         tile = kernel.unclipped_distances(rows, columns, buffer)
-        _add_strips(y, tile, row, column, x, scale.epsilon)
-        return
+        return _strips(tile, row, column, x, scale.epsilon)
     tile = kernel.kernel_tile(rows, columns, *scale.of(row, column, rows, columns), row == column, buffer)
-    _add_product(y, tile, row, column, x)
+    return _product(tile, row, column, x)
 
 
-def _add_product(y: Floats, tile: Array, row: int, column: int, x: Floats) -> None:
-    """Add one tile's product in float64, some rows at a time so that their copy stays in cache."""
+def _product(tile: Array, row: int, column: int, x: Floats) -> Sums:
+    """One tile's product in float64, some rows at a time so that their copy stays in cache."""
     m, n = tile.shape
     rows, columns = (x[first : first + k].astype(np.float64, copy=False) for first, k in ((row, m), (column, n)))
+    to_rows, to_columns = np.empty((m, x.shape[1])), None if row == column else np.zeros((n, x.shape[1]))
     step = max(1, _COPY_NUMBERS // n)
     for first in range(0, m, step):
         exact = tile[first : first + step].astype(np.float64, copy=False)
-        y[row + first : row + first + len(exact)] += exact @ columns
-        if row != column:
-            y[column : column + n] += exact.T @ rows[first : first + step]
+        np.matmul(exact, columns, out=to_rows[first : first + step])
+        if to_columns is not None:
+            to_columns += exact.T @ rows[first : first + step]
+    return to_rows, to_columns
 
 
-def _add_strips(y: Floats, tile: Array, row: int, column: int, x: Floats, epsilon: float | None) -> None:
-    """Add the product of one tile in single precision, a few rows at a time.
+def _strips(tile: Array, row: int, column: int, x: Floats, epsilon: float | None = None) -> Sums:
+    """The product of one tile in single precision, a few rows at a time.
 
     With ``epsilon`` the tile holds distances, which go to affinities and to sums while they are in cache,
     in place; without, it holds affinities.
     """
     m, n = tile.shape
     rows, columns = (x[first : first + k].astype(np.float32, copy=False) for first, k in ((row, m), (column, n)))
+    to_rows = np.empty((m, x.shape[1]), np.float32)
+    to_columns = None if row == column else np.zeros((n, x.shape[1]))
     step = max(1, _STRIP_NUMBERS // n)
     for first in range(0, m, step):
         strip = tile[first : first + step]
         if epsilon is not None:
             kernel.to_affinities(strip, epsilon)
-        y[row + first : row + first + len(strip)] += strip @ columns
-        if row != column:
-            y[column : column + n] += strip.T @ rows[first : first + step]
+        np.matmul(strip, columns, out=to_rows[first : first + step])
+        if to_columns is not None:
+            to_columns += strip.T @ rows[first : first + step]
+    return to_rows, to_columns
 
 
 def assemble(matrix: Floats, tiles: Sequence[Array], corners: Sequence[Corner], rows: Integers) -> None:

@@ -31,8 +31,6 @@ ROWS = 1024
 """Rows of a strip that are worked on together."""
 # Squared share of the largest direction of the landmarks below which the others are rounding.
 _DEPENDENT = 1e-10
-# Share of the mean link that is added to all, so that rounding leaves none below 0.
-_JITTER = 1e-13
 # An eigenvalue below this share of the largest is noise, and dividing by it spreads it.
 _SMALLEST = 1e-3
 # Standard errors between an estimate and its bound.
@@ -170,13 +168,21 @@ def modes(known: Core, links: Floats, rows: Rows, n_modes: int) -> tuple[Floats,
     factor L of the basis' links.
     """
     inner = known.mixing.T @ links @ known.mixing
-    root = linalg.cholesky(inner + _JITTER * np.trace(inner) / len(inner) * np.eye(len(inner)), lower=True)
-    size = len(inner)
+    root, size = _root(inner), len(inner)
     values, vectors = linalg.eigh(root.T @ known.middle @ root, subset_by_index=(max(size - 1 - n_modes, 0), size - 1))
     values, vectors = values[-2::-1], vectors[:, -2::-1]
     usable = values > _SMALLEST * values[:1]
     vectors = known.mixing @ (known.middle @ (root @ vectors[:, usable])) / values[usable]
     return values[usable], Weights(vectors, rows)
+
+
+def _root(matrix: Floats) -> Floats:
+    """A square root L, with L L^T the matrix, of which rounding may have left eigenvalues below 0."""
+    try:
+        return np.asarray(linalg.cholesky(matrix, lower=True))
+    except linalg.LinAlgError:
+        values, vectors = linalg.eigh(matrix)
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
 def strip(frames: Block, landmarks: Block, epsilon: float) -> Array:
@@ -204,7 +210,8 @@ def link_sums(blocks: Iterable[Strips], rows: Rows) -> Floats:
     total = np.zeros((len(rows.degrees), len(rows.degrees)))
     for some in itertools.chain.from_iterable(map(_pieces, blocks)):
         degrees, sums = _sums(some, rows)
-        scaled = some * np.sqrt(degrees**-rows.alpha / sums).astype(some.dtype)[:, None]
+        # In single precision what is added up would be lost in the directions that the landmarks hardly span.
+        scaled = some * np.sqrt(degrees**-rows.alpha / sums)[:, None]
         total += scaled.T @ scaled
     return total
 
@@ -282,13 +289,18 @@ def estimate(carried: Carried, sample: Integers, eigenvalues: Floats, alpha: flo
     >>> found.residuals.round(3), found.bounds.round(3)
     (array([0.1]), array([0.1]))
     """
-    psi, moved, sums, degrees = carried.coordinates[sample], *np.split(carried.moved, [-2, -1], axis=1)
+    return _estimate(carried.coordinates[sample], carried.degrees[sample], carried.moved, eigenvalues, alpha)
+
+
+def _estimate(psi: Floats, found: Floats, moved: Floats, eigenvalues: Floats, alpha: float) -> Estimate:
+    """The same from coordinates and row sums as they were found of some frames, and their exact rows."""
+    moved, sums, degrees = np.split(moved, [-2, -1], axis=1)
     weight = degrees**-alpha * sums
     left, power = weight * np.square(moved / sums - eigenvalues * psi), weight * np.square(psi)
     total, count = power.sum(axis=0), len(psi)
     share = left.sum(axis=0) / total
     scatter = np.square(left - share * power).sum(axis=0) * count / max(count - 1, 1)
-    off = 2 * alpha * np.sqrt(np.mean(np.square(carried.degrees[sample, None] / degrees - 1))) * eigenvalues
+    off = 2 * alpha * np.sqrt(np.mean(np.square(found[:, None] / degrees - 1))) * eigenvalues
     return Estimate(np.sqrt(share) + off, np.sqrt(share + _ERRORS * np.sqrt(scatter) / total) + off)
 
 
@@ -336,7 +348,9 @@ def foresee(witnessed: Floats, sizes: Iterable[int], n_modes: int, alpha: float)
         rows = rows_of(known, [strips], alpha)
         values, weights = modes(known, link_sums([strips], rows), rows, max(24, n_modes))
         carried = carry_over([[witnessed, *strips]], leading(weights, n_modes))
-        judged = estimate(carried, np.arange(len(witnessed)), values[:n_modes], alpha)
+        others = slice(min(2 * m, len(witnessed) // 2), None)  # frames that the core does not know
+        exact = carried.moved[others]
+        judged = _estimate(carried.coordinates[others], carried.degrees[others], exact, values[:n_modes], alpha)
         found.append(float(judged.residuals.max() / values[0]))
     return np.array(found), values
 

@@ -117,3 +117,35 @@ def test_panels__large_ones_are_first_and_the_last_are_short(n_blocks, tile_byte
     n_between = len(groups) * (len(groups) - 1) // 2
     assert min(sizes[:n_between]) > max(sizes[n_between:])
     assert sizes[-len(groups) :] == groups
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 8, 64, 1000])
+@pytest.mark.parametrize("n_blocks", [1, 2, 10, 49, 489])
+def test_panels__are_four_a_worker_as_long_as_tiles_are_that_many(n_blocks, n_workers):
+    dealt = cuts.panels(n_blocks, 2**24, n_workers)
+    assert len(dealt) >= min(4 * n_workers, n_blocks * (n_blocks + 1) // 2)
+    assert len(dealt) == cuts.deal(n_blocks, 2**24, n_workers).panels(n_blocks)
+    assert len(dealt) <= max(17 * 16, 20 * n_workers)  # a scheduler counts them all
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 3, 8, 64, 1000])
+@pytest.mark.parametrize("n_blocks", [1, 2, 3, 8, 25, 70])
+def test_panels__hold_every_tile_once_for_any_workers(n_blocks, n_workers):
+    dealt = cuts.panels(n_blocks, 2**24, n_workers)
+    pairs = [pair for panel in dealt for pair in panel.numbers]
+    assert sorted(pairs) == [(i, j) for i in range(n_blocks) for j in range(i, n_blocks)]
+    assert all(panel.n_tiles == len(panel.tiles) for panel in dealt)
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 3, 8, 64])
+@pytest.mark.parametrize("n_blocks", [1, 3, 8, 25])
+def test_panels__sides_are_sums_over_whole_nodes(n_blocks, n_workers):
+    for panel in cuts.panels(n_blocks, 2**24, n_workers):
+        for side in panel.sides:
+            met = {other for pair in panel.numbers for own, other in (pair, pair[::-1]) if own == side.first}
+            if side.node is None:
+                assert met == {side.first}
+            else:
+                level, index = side.node
+                leaves = set(range(index << level, min((index + 1) << level, n_blocks)))
+                assert met == leaves - {side.first}

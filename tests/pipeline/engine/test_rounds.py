@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.engine import rounds, strips
+from manifold_observer.pipeline.graph.say import heard
 from manifold_observer.tasks.engine import expected, kernel, projected
 from manifold_observer.tasks.engine.covariance import PseudoInverse
 from manifold_observer.tasks.engine.forms import build_block
@@ -19,7 +20,7 @@ from strategies import chunkings, embed_options, examples, smooth_motion
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
-N, WINDOW = 1500, 21
+N, WINDOW = 1000, 21
 VALUES = smooth_motion(np.random.default_rng(0), N, 4)
 FRAMES = xr.DataArray(VALUES, dims=("frame", "feature"), coords={"time": ("frame", 0.5 * np.arange(N))})
 LANDMARKS = {"n_modes": 4, "method": "landmarks", "form": "quadratic", "precision": "float64", "tile": 256}
@@ -65,7 +66,7 @@ def assert_equal(one, other):
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.5])
-@pytest.mark.parametrize("tolerance", [1e-3, 1e-6])
+@pytest.mark.parametrize("tolerance", [1e-4, 1e-6])
 def test_embed__exact_passes_make_the_residual_what_was_asked_for(tolerance, alpha):
     embedding = embedded(**LANDMARKS, residual_tolerance=tolerance, alpha=alpha)
     assert embedding.attrs["residual_from"] == "measured"
@@ -85,7 +86,8 @@ def test_embed__landmarks_alone_keep_the_promise(tolerance, alpha):
     assert embedding.attrs["passes"] == 0
     assert embedding.attrs["residual_from"] == "estimated from 256 exact rows"
     assert truth.max() <= embedding.attrs["residual_at_most"] <= tolerance * largest
-    assert_allclose(embedding["residual"], truth, rtol=0.5)
+    assert (truth / 2 < embedding["residual"]).all()
+    assert (embedding["residual"] < 3 * truth).all()  # what the density may be wrong by is added
 
 
 @pytest.mark.usefixtures("alone")
@@ -172,3 +174,46 @@ def test_embed__a_run_that_was_stopped_between_two_rounds_resumes_after_the_firs
     found = embedded(**options, checkpoint=tmp_path)
     assert made[1] == made[2] > made[0]  # the first is not made again
     assert_equal(found, expected_embedding)
+
+
+# ------------------------------------------------------------------------------------------- what is said of it
+
+
+def test_plan__says_what_is_expected_and_embed_says_it_before_it_begins():
+    engine = mo.Engine(method="landmarks", residual_tolerance=1e-4)
+    found, said = mo.plan(FRAMES, n_modes=4, engine=engine), []
+    with heard(said.append):
+        embedding = mo.embed(FRAMES, n_modes=4, engine=engine)
+    assert found.landmarks > 0
+    assert found.residual <= 1e-4
+    assert found.reasons[1].startswith(f"a residual of 0.0001 is expected to take {found.landmarks} landmarks")
+    assert said[0].startswith("embed: a residual of 0.0001 is expected to take")
+    assert f"{embedding.attrs['expected_landmarks']} landmarks" in said[0]
+    assert len(said) == 1 + len(embedding.attrs["landmark_rounds"].split(","))
+
+
+def test_plan__says_that_a_residual_is_out_of_reach():
+    engine = mo.Engine(method="landmarks", residual_tolerance=1e-9, landmarks=200, max_passes=2)
+    found = mo.plan(FRAMES, n_modes=4, engine=engine)
+    assert "is not expected to be reached: 200 landmarks and 2 exact passes should leave about" in found.reasons[1]
+    assert found.residual > 1e-9
+
+
+def test_embed__landmarks_without_a_tolerance_promise_nothing():
+    embedding = embedded(**LANDMARKS, landmarks=200)
+    assert "residual_reached" not in embedding.attrs
+    assert embedding.attrs["n_landmarks"] == 200
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.filterwarnings("ignore:extend")  # one of them is farther from the others than most
+def test_embed__what_was_promised_places_frames_and_is_observed():
+    embedding = mo.embed(FRAMES, n_modes=4, engine=mo.Engine(method="landmarks", residual_tolerance=1e-3))
+    assert embedding.attrs["passes"] == 0
+    back = mo.extend(embedding, FRAMES[300:500])["coordinate"][10:-10]  # whose windows are whole
+    assert_allclose(back, embedding["coordinate"][310:490], atol=0.02)
+    known = mo.embed(FRAMES, n_modes=4, epsilon=float(embedding["epsilon"]))
+    near, found = (mo.observe(each, FRAMES)["state"].values for each in (known, embedding))
+    inputs = np.column_stack([np.ones(N), found])
+    left = near - inputs @ np.linalg.lstsq(inputs, near, rcond=None)[0]
+    assert np.sqrt(np.square(left).mean() / near.var(axis=0).mean()) < 0.02

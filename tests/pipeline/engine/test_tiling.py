@@ -68,3 +68,52 @@ def test_products__tell_which_panels_are_done(tmp_path):
     matmat = products(tiles, scale, tmp_path, lambda *step: seen.append(step))["recomputed"]
     matmat(np.ones((len(whole), 1)))
     assert set(seen) == {("pass", done, len(tiles.panels)) for done in range(len(tiles.panels) + 1)}
+
+
+WORKERS = [1, 2, 1000]
+
+
+@pytest.mark.parametrize("local", [False, True], ids=["one scale", "local scales"])
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@given(rng=generators(), sides=st.lists(st.just(3), min_size=1, max_size=8), last=st.integers(1, 3))
+@pytest.mark.usefixtures("in_this_thread")
+def test_products__have_the_same_bits_whatever_the_panels(tmp_path_factory, precision, local, rng, sides, last):
+    cut = spans([*sides, last])
+    blocks, scale, _ = cut_kernel(rng, cut, precision, local)
+    made = [dask.delayed(block, pure=False) for block in blocks]
+    x = rng.normal(size=(cut[-1][1], 3)) * 10 ** rng.uniform(-4, 4, (cut[-1][1], 1))
+    found, numbers = {}, set()
+    for workers in WORKERS:
+        tiles = kernel.tiling(made, cut, precision, workers)
+        numbers.add(len(tiles.panels))
+        for home, matmat in products(tiles, scale, tmp_path_factory.mktemp("tiles")).items():
+            found.setdefault(home, []).append(matmat(x))
+    for home, several in found.items():
+        assert all((one == several[0]).all() for one in several), home
+    assert len(numbers) > 1 or len(cut) < 4
+
+
+@pytest.mark.usefixtures("in_this_thread")
+def test_products__have_the_same_bits_where_the_workers_add_up(monkeypatch, tmp_path):
+    rng = np.random.default_rng(3)
+    cut = spans([5] * 23 + [2])
+    blocks, scale, _ = cut_kernel(rng, cut, "float32", local=False)
+    made, x = [dask.delayed(block, pure=False) for block in blocks], rng.normal(size=(117, 4))
+    few = {home: matmat(x) for home, matmat in products(kernel.tiling(made, cut, "float32"), scale, tmp_path).items()}
+    monkeypatch.setattr(kernel, "MANY_PANELS", 10)
+    (tmp_path / "many").mkdir()
+    for home, matmat in products(kernel.tiling(made, cut, "float32", 9), scale, tmp_path / "many").items():
+        assert (matmat(x) == few[home]).all(), home
+
+
+@pytest.mark.usefixtures("in_this_thread")
+def test_disk_product__where_the_workers_add_up_tiles_that_cannot_be_kept_are_told_once(monkeypatch, tmp_path):
+    monkeypatch.setattr(kernel, "MANY_PANELS", 10)
+    cut = spans([5] * 9)
+    blocks, scale, whole = cut_kernel(np.random.default_rng(3), cut, "float64", local=False)
+    tiles = kernel.tiling([dask.delayed(block, pure=False) for block in blocks], cut, "float64", 9)
+    matmat = kernel.disk_product(tiles, scale, tmp_path / "missing", silent)
+    with pytest.warns(UserWarning, match="tiles could not be kept") as told:
+        found = [matmat(np.ones((45, 1))) for _ in range(2)][1]
+    assert len(told) == 1
+    np.testing.assert_allclose(found[:, 0], whole.sum(axis=1), rtol=1e-12)

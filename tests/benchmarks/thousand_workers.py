@@ -1,0 +1,215 @@
+"""Passes of many workers on one machine: the real scheduler, graph and client, and workers that only wait.
+
+A pass over all pairs, and one past the landmarks, are built by the functions that build them in a run. Workers speak
+the scheduler's protocol and let the modelled time pass (``simulated.py``); they, the scheduler and the client have a
+process each, so that the seconds of CPU of each are known. Shares are of the pass as it would be if the workers
+were never idle.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import psutil
+from dask.delayed import Delayed
+from distributed import Client
+from simulated import Costed, Sized, serve, zeros
+
+from manifold_observer.pipeline.engine import landmarks as landmark_graphs
+from manifold_observer.pipeline.engine.blocks import Table
+from manifold_observer.pipeline.engine.config import EmbedConfig
+from manifold_observer.pipeline.engine.cuts import landmark_spans, tile_size
+from manifold_observer.pipeline.engine.problem import Problem
+from manifold_observer.pipeline.engine.tiling import MatMat, Share, recomputed_product, tiling
+from manifold_observer.pipeline.graph.compute import persist, silent, task
+from manifold_observer.pipeline.graph.slabs import Stored
+from manifold_observer.pipeline.graph.spans import Span, blocks
+from manifold_observer.tasks.engine import kernel, landmarks
+from manifold_observer.tasks.engine.covariance import PseudoInverse
+from manifold_observer.tasks.engine.distance import Distance
+from manifold_observer.tasks.engine.moments import Axes
+from manifold_observer.tasks.engine.slab import Metric
+
+# What one core takes, as measured (pipeline/DESIGN.md): a tile of 2,048 frames and its product, and a frame that
+# passes 2,000 landmarks; bytes of a frame in its block, 30 features in 19 axes.
+TILE_SECONDS, FRAME_SECONDS, FRAME_BYTES, ADD_SECONDS = 0.058, 170e-6, 1680, 1e-9
+N_FEATURES, WIDTH, MODES, SAMPLE = 30, 21, 10, 256
+
+
+def block_task(distance: Distance, part: Any, span: Span) -> Costed:
+    """Stand-in for a block of frames."""
+    n = span[1] - span[0]
+    return Costed(Sized(n, n * FRAME_BYTES), 1e-5 * n)
+
+
+def together(blocks: list[Sized]) -> Costed:
+    """Stand-in for the blocks of a unit."""
+    return Costed(blocks, 0.0)
+
+
+def sum_of(terms: Any, shares: list[np.ndarray]) -> Costed:
+    """Stand-in for the sum of the panels' shares."""
+    rows, width = terms.of[0].stop - terms.of[0].first, shares[0].shape[1]
+    return Costed(Share(zeros(rows, width), 0), len(shares) * rows * width * ADD_SECONDS)
+
+
+def fused(units: list[list[Sized]], plan: Any, how: Any, x: list[np.ndarray]) -> Costed:
+    """Stand-in for a panel's share of a product; of a tile on the diagonal little more than half is made."""
+    tiles = plan.n_tiles * (0.55 if plan.sides[0].node is None else 1)
+    scale = (units[0][0].n_frames / 2048) ** 2
+    return Costed(zeros(sum(len(part) for part in x), x[0].shape[1]), TILE_SECONDS * scale * tiles)
+
+
+def on_span(function: Any, distance: Any, part: Any, span: Span, *others: Any) -> Costed:
+    """Stand-in for a span of frames that passes the landmarks."""
+    n = span[1] - span[0]
+    sums = (zeros(N_FEATURES, MODES), zeros(MODES), zeros(SAMPLE, MODES), zeros(SAMPLE))
+    value = landmarks.Carried(zeros(n, MODES, dtype=float), zeros(n, dtype=float), *(s.astype(float) for s in sums))
+    return Costed(value, FRAME_SECONDS * n)
+
+
+STANDINS: dict[str, Callable[..., Costed]] = {"block_task": block_task, "_fused": fused, "_on_span": on_span}
+STANDINS |= {"_together": together, "_sum": sum_of}
+
+
+class Nowhere(Stored):
+    """Frames that nobody will read."""
+
+    def __init__(self, n_frames: int) -> None:
+        self.shape, self.dtype, self.grain, self.name = (n_frames, N_FEATURES), np.dtype(np.float32), 1, "nowhere"
+
+
+def exact_pass(n_frames: int, n_workers: int) -> Callable[[], Any]:
+    """One product with the kernel of so many frames."""
+    spans = blocks(n_frames, tile_size(n_frames))
+    made: list[Delayed] = persist([task(block_task, None, None, span) for span in spans], "covariances")
+    product: MatMat = recomputed_product(tiling(made, spans, "float32", n_workers), kernel.Scale(1.0), silent)
+    x = np.zeros((n_frames, WIDTH))
+    return lambda: product(x)
+
+
+def landmark_pass(n_frames: int, _: int) -> Callable[[], Any]:
+    """One pass of so many frames past the landmarks."""
+    stored = Nowhere(n_frames)
+    data = da.from_array(stored, (16384, N_FEATURES), name="frames-nowhere", meta=np.empty((0, 0), np.float32))
+    rows = Table(data, np.zeros(n_frames, np.int64), None)
+    distance = Distance(Metric(21, PseudoInverse()), Axes(np.zeros(N_FEATURES), None), "quadratic", "float32")
+    problem = Problem(rows, argparse.Namespace(distance=distance), EmbedConfig(), silent)  # type: ignore[arg-type]
+    spans = landmark_spans(n_frames, N_FEATURES)
+    anchors, sample = persist([task(some_bytes, n) for n in (2000, SAMPLE)], "landmarks")
+
+    def once() -> Any:
+        found = landmark_graphs._stream(landmarks.carry_over, problem, spans, "landmarks", anchors, sample, 0.0)
+        return landmarks.together(list(found))
+
+    return once
+
+
+def some_bytes(n: int) -> Sized:
+    """A block of landmarks."""
+    return Sized(n, n * FRAME_BYTES)
+
+
+PASSES = {"exact": exact_pass, "landmarks": landmark_pass}
+
+
+@contextmanager
+def simulation(n_workers: int) -> Iterator[tuple[Client, psutil.Process, Callable[[], dict[str, int]]]]:
+    """A scheduler and its workers; the client, the scheduler's process, and what the workers have counted since."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "scheduler.json"
+        command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": Path(__file__).parent}
+        scheduler = subprocess.Popen([*command, "--no-dashboard", "--no-show", "--scheduler-file", file], **quiet)
+        try:
+            while not file.exists():
+                time.sleep(0.1)
+            address = json.loads(file.read_text())["address"]
+            here = [sys.executable, __file__, "--serve", address, "--workers", str(n_workers)]
+            workers = subprocess.Popen(here, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            try:
+                workers.stdout.readline()
+
+                def counts() -> dict[str, int]:
+                    workers.stdin.write("\n")
+                    workers.stdin.flush()
+                    return json.loads(workers.stdout.readline())
+
+                with Client(address) as client:
+                    yield client, psutil.Process(scheduler.pid), counts
+            finally:
+                workers.kill()
+                workers.communicate()
+        finally:
+            scheduler.kill()
+            scheduler.wait()
+
+
+def cpu(process: psutil.Process) -> float:
+    """Seconds of CPU so far."""
+    times = process.cpu_times()
+    return times.user + times.system
+
+
+def measured(once: Callable[[], Any], n_workers: int, watched: Any) -> dict[str, Any]:
+    """One pass, and what it took."""
+    _, scheduler, counts = watched
+    counts()
+    before, client_before, scheduler_before = time.perf_counter(), time.process_time(), cpu(scheduler)
+    once()
+    seconds = time.perf_counter() - before
+    client, scheduler_seconds = time.process_time() - client_before, cpu(scheduler) - scheduler_before
+    told = counts()
+    ideal = told["worker_ms"] / 1000 / n_workers
+    return {
+        "tasks": told["tasks"],
+        "ideal_seconds": round(ideal, 2),
+        "seconds": round(seconds, 2),
+        "scheduler_cpu": round(scheduler_seconds, 2),
+        "client_cpu": round(client, 2),
+        "scheduler_share": round(scheduler_seconds / ideal, 3),
+        "client_share": round(client / ideal, 3),
+        "megabytes_from_peers_per_worker": round(told.get("peer_bytes", 0) / n_workers / 1e6, 2),
+        "megabytes_of_results": round(told.get("result_bytes", 0) / 1e6, 1),
+    }
+
+
+def run(method: str, n_frames: int, n_workers: int, passes: int = 2) -> dict[str, Any]:
+    """The last of some passes: in the first the blocks are made and sent."""
+    with simulation(n_workers) as watched:
+        once = PASSES[method](n_frames, n_workers)
+        for _ in range(passes):
+            row = measured(once, n_workers, watched)
+        memory = psutil.Process(os.getpid()).memory_info().rss, watched[1].memory_info().rss
+    gib = dict(zip(("client_gib", "scheduler_gib"), (round(b / 2**30, 2) for b in memory), strict=True))
+    return {"method": method, "n_frames": n_frames, "n_workers": n_workers, **row, **gib}
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--workers", type=int, nargs="+", default=[64, 256, 1000])
+    parser.add_argument("--method", choices=sorted(PASSES), nargs="+", default=sorted(PASSES))
+    parser.add_argument("--exact-frames", type=int, default=1_000_000)
+    parser.add_argument("--landmark-frames", type=int, default=10_000_000)
+    parser.add_argument("--serve", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.serve:
+        asyncio.run(serve(arguments.serve, arguments.workers[0], STANDINS))
+        sys.exit()
+    n_of = {"exact": arguments.exact_frames, "landmarks": arguments.landmark_frames}
+    for chosen in arguments.method:
+        for number in arguments.workers:
+            print(json.dumps(run(chosen, n_of[chosen], number)), flush=True)
