@@ -257,8 +257,9 @@ def analyse(
         if config.observer.resolved(coordinates=reads_coordinates(embedding)).reading == "coordinates":
             embedding = learn_certainty(learn_bank(embedding, config.observer.dynamics), new=True)
         # The frames stand beside the embedding already: it says where, and does not hold them twice.
-        light = embedding.drop_vars(["reference", "reference_covariance"], errors="ignore")
-        embedding = write_group(folder, "embedding", light.assign_attrs(reference="../frames"))
+        # By its name alone: what is stored, the workers need not keep.
+        embedding = embedding.drop_vars(["reference", "reference_covariance"], errors="ignore")
+        embedding = write_group(folder, "embedding", embedding.assign_attrs(reference="../frames"))
         stages.report("embedding", 1, 1)
     with stages("observe"):
         embedding = with_reference(at_hand(embedding), stored)
