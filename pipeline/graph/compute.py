@@ -268,18 +268,12 @@ def stream(items: Iterable[Delayed], total: int, stage: str, progress: Progress 
 def stream_kept(
     items: Iterable[Delayed], total: int, stage: str, progress: Progress = silent
 ) -> Iterator[tuple[Delayed, Any]]:
-    """As :func:`stream`, for pairs (made with ``outputs=2``): the first value stays where it was made.
-
-    Yields
-    ------
-    The first value, delayed and computed already, and the second.
-    """
+    """As :func:`stream`, for pairs (``outputs=2``): the first value, computed and delayed still, and the second one."""
     if not on_cluster():
         made = persist(list(items), stage, progress)
         yield from ((pair[0], compute([pair[1]])[0]) for pair in made)
         return
-    turns = _in_turn(tuple(item) for item in items)
-    done = ((number, (kept[0], aligned(future.result()))) for number, kept, future in turns)
+    done = ((k, (kept[0], aligned(future.result()))) for k, kept, future in _in_turn(map(tuple, items)))
     yield from _in_order(done, total, stage, progress)
 
 

@@ -21,8 +21,9 @@ from ..frames.units import UNKNOWN, in_units
 from ..graph.limits import LAZY_FRAMES
 from ..stores import address
 from .config import RunConfig
+from .held import at_hand
 from .manifest import check_whole, groups_of
-from .run import at_hand, with_reference
+from .run import with_reference
 from .store import open_group
 from .timeline import (
     Lay,

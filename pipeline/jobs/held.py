@@ -1,4 +1,4 @@
-"""Labels of stored results: read once and kept, or, where frames are many, read where they are used."""
+"""What of a stored result is held once it was read, and what of many frames is read where it is used."""
 
 from __future__ import annotations
 
@@ -37,3 +37,14 @@ def lazy_labels(dataset: xr.Dataset, length: int) -> xr.Dataset:
         if label.size > LAZY_FRAMES and label.chunks is None and not label.variable._in_memory
     ]
     return dataset.assign_coords({name: dataset[name].variable.chunk(frame=length) for name in many})
+
+
+def at_hand(embedding: xr.Dataset) -> xr.Dataset:
+    """A stored embedding that has been read, but for its frames, and numbers of every one of many of them."""
+    few = embedding.sizes["frame"] <= LAZY_FRAMES
+    small = [
+        name
+        for name, values in embedding.data_vars.items()
+        if "frame" not in values.dims or (few and "reference" not in str(name))
+    ]
+    return embedding.assign(embedding[small].compute().data_vars)

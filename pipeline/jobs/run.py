@@ -23,7 +23,6 @@ from ..frames.label_place import names_file
 from ..frames.recording import clock, open_recording
 from ..frames.units import alike, units_of
 from ..graph.deprecated import renamed
-from ..graph.limits import LAZY_FRAMES
 from ..observers.bank import learn_bank
 from ..observers.calibrate import calibrate
 from ..observers.certainty import learn_certainty
@@ -35,6 +34,7 @@ from .config import RunConfig
 from .events import sayings
 from .filling import write_frames
 from .fingerprint import stamps_of
+from .held import at_hand
 from .load import load
 from .manifest import check_whole
 from .placement import check_place, placed
@@ -255,8 +255,9 @@ def analyse(
         if config.observer.resolved(coordinates=reads_coordinates(embedding)).reading == "coordinates":
             embedding = learn_certainty(learn_bank(embedding, config.observer.dynamics), new=True)
         # The frames stand beside the embedding already: it says where, and does not hold them twice.
-        light = embedding.drop_vars(["reference", "reference_covariance"], errors="ignore")
-        embedding = write_group(folder, "embedding", light.assign_attrs(reference="../frames"))
+        # By its name alone: what is stored, the workers need not keep.
+        embedding = embedding.drop_vars(["reference", "reference_covariance"], errors="ignore")
+        embedding = write_group(folder, "embedding", embedding.assign_attrs(reference="../frames"))
         stages.report("embedding", 1, 1)
     with stages("observe"):
         embedding = with_reference(at_hand(embedding), stored)
@@ -267,17 +268,6 @@ def analyse(
             write_group(folder, "smoothed", smooth(embedding, stored, **_smoothing(config)))
             stages.report("smoother", 1, 1)
     return stored, embedding, state
-
-
-def at_hand(embedding: xr.Dataset) -> xr.Dataset:
-    """A stored embedding that has been read, but for its frames, and numbers of every one of many of them."""
-    few = embedding.sizes["frame"] <= LAZY_FRAMES
-    small = [
-        name
-        for name, values in embedding.data_vars.items()
-        if "frame" not in values.dims or (few and "reference" not in str(name))
-    ]
-    return embedding.assign(embedding[small].compute().data_vars)
 
 
 def store_frames(folder: Place, frames: xr.DataArray, stages: Stages) -> xr.DataArray:

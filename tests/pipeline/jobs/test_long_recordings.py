@@ -23,7 +23,6 @@ ASKING = (
     "frames.frame_times",
     "jobs.continuation",
     "jobs.filling",
-    "jobs.run",
     "jobs.held",
     "observers.coordinates",
 )
