@@ -1,7 +1,11 @@
 """What tests in a browser share: names that mean harm, waiting, and what it asked the network for."""
 
+import contextlib
 import json
+import shutil
 import time
+
+import pytest
 
 FLAGS = (
     "--headless=new --no-sandbox --disable-gpu --disable-background-networking --disable-component-update "
@@ -16,6 +20,27 @@ HOSTILE = (
     "ünïcode \u202e <!-- ]]>",
 )
 LABELS = ("</script><b>rest</b>", "<i onmouseover=window.hacked=6>run")
+
+
+@contextlib.contextmanager
+def started():
+    """Debian's browser, without a window; the test is left out where it is not installed."""
+    webdriver = pytest.importorskip("selenium.webdriver")
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("needs Debian's chromium and chromium-driver")
+    from selenium.webdriver.chrome.service import Service  # noqa: PLC0415 - where it is installed
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in FLAGS.split():
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    found = webdriver.Chrome(options=options, service=Service(driver))
+    try:
+        yield found
+    finally:
+        found.quit()
 
 
 def until(condition, within=20.0):

@@ -38,10 +38,13 @@ SLOW = [
     "benchmarks/test_small",
     "clusters/test_kinds",
     "cli/test_stores",
+    "jobs/test_stream_clocks",
     "jobs/test_stream",
+    "jobs/test_stream_refusals",
     "corpus/test_corpus_process",
     "cli/test_signals",
     "corpus/test_in_buckets",
+    "jobs/test_staging_killed",
     "jobs/test_staging",
     "corpus/test_corpus_run",
     "observers/test_certainty",
@@ -63,7 +66,9 @@ def pytest_collection_modifyitems(items):
     pytest-xdist gives each process one stretch of all tests, and lets those that have finished take from the others.
     """
     shares = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    slow = {name: [item for item in items if str(item.path.with_suffix("")).endswith("/" + name)] for name in SLOW}
+    slow = {name: [] for name in SLOW}
+    for path, tests in itertools.groupby(items, lambda item: item.path):
+        slow.get("/".join(path.with_suffix("").parts[-2:]), []).extend(tests)
     taken = {id(item) for tests in slow.values() for item in tests}
     others = [item for item in items if id(item) not in taken]
     ends = [len(items) * number // shares for number in range(shares + 1)]

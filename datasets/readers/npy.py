@@ -157,7 +157,7 @@ class NpyBackend(BackendEntrypoint):
         n_samples, n_channels = _table_shape(path, header.shape, bool(channels_first))
         check_channels(_READER, path, n_channels)
         if channels_first is None:
-            check_upright(_READER, path, n_samples, n_channels, "give channels_first=True (--channels-first)")
+            check_upright(_READER, path, n_samples, n_channels, "give channels_first=True")
         dtype = _native_dtype(path, header.dtype)
         array = NpyArray(path, dtype, (n_samples, n_channels), channels_first=bool(channels_first))
         return recording_dataset(

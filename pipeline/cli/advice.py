@@ -7,6 +7,8 @@ import re
 
 import click
 
+from ..frames.name_lists import joined_names
+
 _BARE = re.compile(r"[\w./:+-]+(?:,[\w./:+-]+)*")
 _WORD = re.compile(r"\w")
 _VALUE = r"'[^']*'|\"[^\"]*\"|\[(?:'[^']*'|\"[^\"]*\"|[^\]'\"])*\]|-?\d[\w.+-]*(?<![.])|True|False|None|"
@@ -92,14 +94,8 @@ def _option(spelt: tuple[str, str | None], text: str) -> str:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
         value = text
-    given = ",".join(map(_in_list, value)) if isinstance(value, list | tuple) else str(value)
+    given = joined_names(value) if isinstance(value, list | tuple) else str(value)
     return f"{spelt[0]} {given if _BARE.fullmatch(given) and _WORD.search(given) else _quoted(given)}"
-
-
-def _in_list(value: object) -> str:
-    """One of several values: in double quotes where it holds a comma."""
-    text = str(value)
-    return f'"{text}"' if "," in text else text
 
 
 def _quoted(text: str) -> str:

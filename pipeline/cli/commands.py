@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
 import click
 
+from ..jobs.resuming import resumes
 from .completion import completion_command
 from .continuation import continue_command, renamed
 from .corpus import corpus_group
@@ -22,20 +23,22 @@ from .plan import plan_command
 from .report import report_command
 from .reproduce import reproduce_command
 from .run import run_command
+from .saying import dumped, printable, usual_loudness
+from .teaching import TaughtGroup
 from .tune import tune_command
 from .warned import in_words
+from .watching import Told
 
-
-class _InOrder(click.Group):
-    """A group that lists its commands in the order in which one comes to need them."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names as they were added."""
-        return list(self.commands)
+EXAMPLES = (
+    "manifold-observer look emg.txt  # what is in it, and the command to type next",
+    "manifold-observer run emg.txt --report  # the state in emg.zarr, and a page to look at",
+    "manifold-observer demo sphere  # a simulation, scored against the truth",
+)
 
 
 @click.group(
-    cls=_InOrder,
+    cls=TaughtGroup,
+    examples=EXAMPLES,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 success, 1 error, 2 wrong usage, 3 partial (some recordings of a corpus failed), 4 the "
     "cluster cannot be used or was lost. Ended by a signal: Ctrl-C 130, SIGTERM 143, SIGHUP 129 (128 plus its number).",
@@ -44,14 +47,7 @@ class _InOrder(click.Group):
 @click.option("--debug", is_flag=True, help="Show the full traceback of an error.")
 @click.pass_context
 def cli(context: click.Context, debug: bool) -> None:
-    r"""Estimate the hidden state behind long recordings.
-
-    \b
-    Begin with:
-      manifold-observer look emg.txt          what is in it, and the command to type next
-      manifold-observer run emg.txt --report  the state in emg.zarr, and a page to look at
-      manifold-observer demo sphere           a simulation, scored against the truth
-    """
+    """Estimate the hidden state behind long recordings."""
     context.obj = {"debug": debug}
 
 
@@ -87,6 +83,8 @@ def main(words: Sequence[str] | None = None, name: str = "manifold-observer") ->
     try:
         _invoke(words, name)
     except click.exceptions.Exit as done:
+        if isinstance(done, Told):
+            _say_as_json(words, done.sentence, done.exit_code)
         sys.exit(done.exit_code)
     except click.ClickException as error:
         _say_as_json(words, error.format_message(), error.exit_code)
@@ -96,6 +94,8 @@ def main(words: Sequence[str] | None = None, name: str = "manifold-observer") ->
         if "--debug" in words and isinstance(error, Exception) and not isinstance(error, click.Abort):
             raise
         sentence, code = outcome(error, _command_of(words))
+        if resumes(error):
+            sentence = f"{sentence} Type it again: {shlex.join([name, *words])}"
         _say_as_json(words, sentence, code)
         _fail(sentence, code)
 
@@ -105,7 +105,7 @@ def _invoke(words: Sequence[str], name: str) -> None:
     if "_MANIFOLD_OBSERVER_COMPLETE" in os.environ:  # a shell asks for completions
         cli.main(standalone_mode=False)
         return
-    with cli.make_context(name, list(words)) as context, in_words(_command_of(words)):
+    with usual_loudness(), cli.make_context(name, list(words)) as context, in_words(_command_of(words)):
         cli.invoke(context)
 
 
@@ -117,12 +117,12 @@ def _command_of(words: Sequence[str]) -> click.Command | None:
 def _say_as_json(words: Sequence[str], sentence: str, code: int) -> None:
     """An error for who asked for JSON: one object on standard output, beside the sentence on standard error."""
     if "--json" in words:
-        click.echo(json.dumps({"error": sentence, "exit_code": code}))
+        click.echo(dumped({"error": sentence, "exit_code": code}))
 
 
 def _fail(sentence: str, code: int) -> None:
     """Say it on standard error and leave."""
-    click.echo(f"Error: {sentence}", err=True)
+    click.echo(printable(f"Error: {sentence}"), err=True)
     sys.exit(code)
 
 

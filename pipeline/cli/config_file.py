@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from ..frames.name_lists import joined_names
+
 # Where a context keeps the keywords of a cluster's class, which are no options.
 CLUSTER_OPTIONS = "manifold_observer.cluster_options"
 
@@ -100,10 +102,4 @@ def _as_text(value: Any) -> Any:
     """A value as it would stand on the command line: 2.5 is then no number of modes, either."""
     if isinstance(value, bool):
         return value
-    return ",".join(map(_quoted, value)) if isinstance(value, list) else str(value)
-
-
-def _quoted(value: Any) -> str:
-    """One of several values, in quotes where it holds a comma."""
-    text = str(value)
-    return '"' + text.replace('"', '""') + '"' if "," in text or '"' in text else text
+    return joined_names(value) if isinstance(value, list) else str(value)

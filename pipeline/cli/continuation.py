@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,19 +12,27 @@ import click
 from ..clusters.config import ClusterConfig
 from ..jobs.events import Event, emit
 from ..stores.address import Place
-from .computing import computing, session
-from .options import Sectioned
+from .computing import chosen, computing, session
+from .outcome import CLUSTER_CODES
 from .reading import FrameLength, Location, Seconds
-from .warned import notice
+from .saying import answer, notice
+from .teaching import Taught
+from .warned import said
 from .watching import TO_SAY, result_name, watching
 
 if TYPE_CHECKING:
     from ..jobs.stream import Step
 
 
+EXAMPLES = (
+    "manifold-observer continue night.zarr night2.wav more",
+    "manifold-observer continue night.zarr 'new/*.wav' more --follow --idle 3600",
+)
+
+
 @watching(lambda options: result_name(options["paths"][-1]))
-@partial(computing, kind="none")
-@click.command("continue", cls=Sectioned)
+@computing
+@click.command("continue", cls=Taught, examples=EXAMPLES, codes=CLUSTER_CODES)
 @click.argument("paths", nargs=-1, required=True, type=Location(), metavar="RESULT NEW... OUT")
 @click.option("--follow", is_flag=True, help="Keep looking for new data until Ctrl-C, or for --idle seconds.")
 @click.option("--interval", type=Seconds(), default=1.0, show_default=True, help="Seconds between two looks.")
@@ -54,6 +60,7 @@ def continue_command(
 
     if len(paths) < 3:
         raise click.UsageError("Name the result, at least one new recording, and the output last.")
+    cluster = chosen(cluster, lambda: 0)  # what is new since the last call, of which there are to be many
     result, new, out = paths[0], paths[1:-1], paths[-1]
     if follow:
         _follow(result, new, out, cluster, as_json, options)
@@ -76,7 +83,7 @@ def renamed(command: click.Command, old: str) -> click.Command:
         if command.callback is not None:
             command.callback(**options)
 
-    return click.Command(old, params=command.params, callback=callback, help=f"Now {command.name}.", hidden=True)
+    return Taught(old, params=command.params, callback=callback, help=f"Now {command.name}.", hidden=True)
 
 
 def _follow(
@@ -110,9 +117,8 @@ def _emit(step: Step, seconds: float) -> None:
 def _tell(step: Step, as_json: bool, seconds: float) -> None:
     """Say what a call added."""
     part = None if step.part is None else str(step.part)
-    if as_json:
-        click.echo(json.dumps({"part": part, "added": step.added, "total": step.total, "seconds": seconds}))
-    elif part is None:
-        click.echo(f"no new whole frame; {step.total} frames in all")
-    else:
-        click.echo(f"{step.added} frames added, {step.total} in all, written to {part}")
+    found = {"part": part, "added": step.added, "total": step.total, "seconds": seconds, "warnings": said()}
+    line = f"{step.added} frames added, {step.total} in all, written to {part}"
+    if part is None:
+        line = f"no new whole frame; {step.total} frames in all"
+    answer(as_json, found, lambda: line, lambda: line)

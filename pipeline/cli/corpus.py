@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from contextlib import AbstractContextManager
+import shlex
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,41 +12,53 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..clusters.config import ClusterConfig
-from ..corpus.ledger import shown
+from ..graph.durations import duration, size
 from ..jobs.config import RunConfig
+from ..jobs.resuming import RESUMES
 from .advice import in_options
-from .computing import connected, given_over
+from .computing import asks_for_workers, cluster_given, connected
 from .config_file import config_file
 from .corpus_file import CorpusFile, corpus_text, read_corpus, watch_settings
-from .options import Sectioned, settings_of, taken
-from .warned import notice
+from .options import settings_of, taken
+from .outcome import CLUSTER_CODES
+from .saying import AS_JSON, answer, notice
+from .teaching import TaughtGroup
 from .watching import standing, watching
 
 if TYPE_CHECKING:
+    from ..corpus.clean import Leftover
     from ..corpus.status import CorpusStatus
     from ..jobs.events import Event
 
 _FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False), metavar="CORPUS.toml")
-_AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
+EXAMPLES = (
+    "manifold-observer corpus init nights.toml --inputs 'in/*.wav' --output out --frame 23ms",
+    "manifold-observer corpus check nights.toml",
+    "manifold-observer corpus run nights.toml",
+)
 # As many short recordings as take less time than a cluster takes to start.
 _FEW = 2
 
 
-@click.group("corpus")
+@click.group("corpus", cls=TaughtGroup, examples=EXAMPLES)
 def corpus_group() -> None:
     """Process many recordings on a schedule: what is new or has changed, several at once.
 
-    Exit codes: 0 all recordings have results, 3 some failed, 1 and 2 as for other commands.
+    Exit codes: 0 all recordings have results, 3 some failed; others as for all commands.
     """
 
 
 @settings_of(RunConfig)
 @config_file
-@corpus_group.command("init", cls=Sectioned)
+@corpus_group.command(
+    "init",
+    examples=["manifold-observer corpus init nights.toml --inputs 'in/*.wav' --output out --frame 23ms"],
+    params=[AS_JSON],
+)
 @_FILE
 @click.option("--inputs", multiple=True, required=True, metavar="PATTERN", help="Recordings, such as 'in/*.npy'.")
 @click.option("--output", required=True, metavar="FOLDER", help="Folder for the results.")
-def init_command(file: Path, inputs: tuple[str, ...], output: str, **options: Any) -> None:
+def init_command(file: Path, inputs: tuple[str, ...], output: str, as_json: bool, **options: Any) -> None:
     """Write CORPUS.toml, with the settings of run that are given."""
     text = corpus_text(inputs, output, taken(RunConfig, options))
     try:
@@ -53,7 +66,8 @@ def init_command(file: Path, inputs: tuple[str, ...], output: str, **options: An
             made.write(text)
     except FileExistsError:
         raise click.ClickException(f"{file} must not exist. Choose another name, or edit it.") from None
-    click.echo(f"written to {file}; 'manifold-observer corpus check {file}' says what it will do")
+    line = f"written to {file}; 'manifold-observer corpus check {shlex.quote(str(file))}' says what it will do"
+    answer(as_json, {"out": str(file)}, lambda: line, lambda: line)
 
 
 def _advised(sentence: str) -> str:
@@ -64,9 +78,13 @@ def _advised(sentence: str) -> str:
 _watched = watching(lambda options: options["file"].stem, single=False, settings=watch_settings, advice=_advised)
 
 
-@corpus_group.command("check")
+@corpus_group.command(
+    "check",
+    examples=["manifold-observer corpus check nights.toml"],
+    codes=(3,),
+    params=[AS_JSON],
+)
 @_FILE
-@_AS_JSON
 @click.pass_context
 def check_command(context: click.Context, file: Path, as_json: bool) -> None:
     """Say what a run would do, from headers: what is due, what cannot be read, hours and disk space.
@@ -79,16 +97,20 @@ def check_command(context: click.Context, file: Path, as_json: bool) -> None:
     found = check_corpus(read.config, n_workers=read.cluster.workers)
     advised = {name: _advised(sentence) for name, sentence in found.unreadable.items()}
     found = replace(found, unreadable=advised)
-    click.echo(json.dumps(found.as_dict()) if as_json else shown(str(found)))
+    answer(as_json, found.as_dict(), lambda: str(found), lambda: str(found).splitlines()[0])
     context.exit(found.exit_code)
 
 
 @_watched
 @settings_of(ClusterConfig)
-@corpus_group.command("run", cls=Sectioned)
+@corpus_group.command(
+    "run",
+    examples=["manifold-observer corpus run nights.toml", "manifold-observer corpus run nights.toml --refit"],
+    codes=(3, *CLUSTER_CODES),
+    params=[AS_JSON],
+)
 @_FILE
 @click.option("--refit", is_flag=True, help="Fit the one map of [map] again, and read all recordings by it.")
-@_AS_JSON
 @click.pass_context
 def run_command(context: click.Context, /, file: Path, refit: bool, as_json: bool, **cluster: Any) -> None:
     """Compute what is new or has changed.
@@ -104,10 +126,14 @@ def run_command(context: click.Context, /, file: Path, refit: bool, as_json: boo
 
 @_watched
 @settings_of(ClusterConfig)
-@corpus_group.command("retry", cls=Sectioned)
+@corpus_group.command(
+    "retry",
+    examples=["manifold-observer corpus retry nights.toml", "manifold-observer corpus retry nights.toml monday"],
+    codes=(3, *CLUSTER_CODES),
+    params=[AS_JSON],
+)
 @_FILE
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@_AS_JSON
 @click.pass_context
 def retry_command(context: click.Context, /, file: Path, names: tuple[str, ...], as_json: bool, **cluster: Any) -> None:
     """Try recordings again that failed: those named, or all."""
@@ -123,21 +149,27 @@ def retry_command(context: click.Context, /, file: Path, names: tuple[str, ...],
     _run(context, read, as_json, retry=list(names or failed))
 
 
-@corpus_group.command("status")
+@corpus_group.command(
+    "status",
+    examples=["manifold-observer corpus status nights.toml"],
+    params=[AS_JSON],
+)
 @_FILE
-@_AS_JSON
 def status_command(file: Path, as_json: bool) -> None:
     """Say how every recording stands, also while a run works on them."""
     from ..corpus.status import corpus_status  # noqa: PLC0415
 
     found = corpus_status(read_corpus(file).config)
-    click.echo(json.dumps(found.as_dict()) if as_json else shown(_text(found)))
+    answer(as_json, found.as_dict(), lambda: _text(found), lambda: _counts(found))
 
 
-@corpus_group.command("clean")
+@corpus_group.command(
+    "clean",
+    examples=["manifold-observer corpus clean nights.toml --dry-run"],
+    params=[AS_JSON],
+)
 @_FILE
 @click.option("--dry-run", is_flag=True, help="Only list what would go.")
-@_AS_JSON
 def clean_command(file: Path, dry_run: bool, as_json: bool) -> None:
     """Remove what is not needed: work folders of dead runs, results whose recordings are gone or out of retention.
 
@@ -146,22 +178,24 @@ def clean_command(file: Path, dry_run: bool, as_json: bool) -> None:
     from ..corpus.clean import clean_corpus  # noqa: PLC0415
 
     found = clean_corpus(read_corpus(file).config, dry_run=dry_run)
-    if as_json:
-        click.echo(
-            json.dumps({"dry_run": dry_run, "leftovers": [one._asdict() | {"path": str(one.path)} for one in found]})
-        )
-        return
-    for one in found:
-        word = f"stays ({one.stays})" if one.stays else "would go" if dry_run else "removed"
-        click.echo(shown(f"{word}: {one.path}, {one.n_bytes / 2**20:.1f} MiB: {one.why}"))
-    if not found:
-        click.echo("nothing to remove")
+    listed = [one._asdict() | {"path": str(one.path)} for one in found]
+    lines = [_leftover(one, dry_run) for one in found]
+    went = sum(not one.stays for one in found)
+    line = f"{went} {'would go' if dry_run else 'removed'}"
+    text = "\n".join(lines) or "nothing to remove"
+    answer(as_json, {"dry_run": dry_run, "leftovers": listed}, lambda: text, lambda: line)
+
+
+def _leftover(one: Leftover, dry_run: bool) -> str:
+    """What becomes of something that is not needed."""
+    word = f"stays ({one.stays})" if one.stays else "would go" if dry_run else "removed"
+    return f"{word}: {one.path}, {size(one.n_bytes)}: {one.why}"
 
 
 def _read(file: Path, cluster: dict[str, Any]) -> CorpusFile:
     """The file of a corpus, and where the options want it computed."""
     read = read_corpus(file)
-    return read._replace(cluster=given_over(read.cluster, cluster))
+    return read._replace(cluster=cluster_given(cluster, read.cluster))
 
 
 def _run(
@@ -172,25 +206,44 @@ def _run(
     from ..jobs.events import listen  # noqa: PLC0415
 
     def connect(n_due: int) -> AbstractContextManager[None]:
-        few = read.cluster.kind == "auto" and n_due <= _FEW
-        return connected(replace(read.cluster, kind="none", workers=None) if few else read.cluster)
+        few = read.cluster.kind == "auto" and n_due <= _FEW and not asks_for_workers(read.cluster)
+        return connected(replace(read.cluster, kind="none") if few else read.cluster)
 
-    with listen(_tell):
+    with listen(_tell), _kept():
         found = run_corpus(read.config, retry=retry, refit=refit, connect=connect)
     standing(found.counts)
-    click.echo(json.dumps(found.as_dict()) if as_json else shown(_summary(found)))
+    answer(as_json, found.as_dict(), lambda: _summary(found), lambda: _counts(found))
     context.exit(found.exit_code)
+
+
+@contextmanager
+def _kept() -> Iterator[None]:
+    """Have what ends a run say how many recordings are done, which the same command does not compute again."""
+    from ..jobs.events import listen  # noqa: PLC0415
+
+    far = [0, 0]
+
+    def count(event: Event) -> None:
+        if event.kind in ("finished", "failed", "skipped") and event.total:
+            far[:] = event.done, event.total
+
+    with listen(count):
+        try:
+            yield
+        except (KeyboardInterrupt, ConnectionError) as error:
+            error.add_note(f"{RESUMES} after {far[0]} of {far[1]} recordings.") if far[1] else None
+            raise
 
 
 def _tell(event: Event) -> None:
     """One line for what becomes of a recording."""
     place = f"[{event.done}/{event.total}] " if event.total else ""
     if event.kind == "finished":
-        notice(f"{place}{event.recording}: {event.n_frames} frames, {event.seconds:.1f} s")
+        notice(f"{place}{event.recording}: {event.n_frames} frames, {duration(event.seconds)}")
     elif event.kind == "failed":
         notice(f"{place}{event.recording} failed: {_advised(event.sentence)}")
     elif event.kind == "retried":
-        notice(f"{event.recording}: again in {event.seconds:.0f} s, for {_advised(event.sentence)}")
+        notice(f"{event.recording}: again in {duration(event.seconds)}, for {_advised(event.sentence)}")
     elif event.kind == "warned" and event.total:  # of the corpus; others are told where they are raised
         notice(f"Warning: {event.sentence}")
 
@@ -206,7 +259,7 @@ def _line(one: dict[str, Any]) -> str:
     if one["stands"] == "failed":
         return f"{one['name']}: failed: {_advised(one['sentence'])}"
     if one["stands"] == "done":
-        return f"{one['name']}: done, {one['facts'].get('n_frames', 0)} frames, {one['seconds']:.1f} s"
+        return f"{one['name']}: done, {one['facts'].get('n_frames', 0)} frames, {duration(one['seconds'])}"
     return f"{one['name']}: {one['stands']}"
 
 
@@ -216,10 +269,14 @@ def _departs(one: dict[str, Any]) -> str:
     return f"{one['name']} departs from the recordings before it (1 is the limit of chance): {words}"
 
 
+def _counts(found: CorpusStatus) -> str:
+    """How many recordings stand how."""
+    return ", ".join(f"{number} {name}" for name, number in sorted(found.counts.items())) or "no recording"
+
+
 def _summary(found: CorpusStatus) -> str:
     """All recordings in a line, and what else there is to know."""
-    counts = ", ".join(f"{number} {name}" for name, number in sorted(found.counts.items())) or "no recording"
-    lines = [counts]
+    lines = [_counts(found)]
     lines += [f"no recording matches {pattern}" for pattern in found.unmatched]
     if found.counts.get("failed"):
         lines.append("failed recordings are tried again when they or the settings change, or by 'corpus retry'")
@@ -242,7 +299,7 @@ def _running(run: dict[str, Any]) -> list[str]:
     lines = [f"a run works on it: {who}{far}"]
     for name, one in run.get("computing", {}).items():
         stage = f", {one['stage']} {one['done']} of {one['total']}" if "stage" in one else ""
-        lines.append(f"{name}: for {one['seconds']:.0f} s{stage}")
+        lines.append(f"{name}: for {duration(one['seconds'])}{stage}")
     return lines
 
 

@@ -15,10 +15,11 @@ from ..corpus.map_config import MapConfig
 from ..jobs.config import RunConfig
 from .config_file import read_toml, texts_of
 from .options import settings_of, taken
-from .reading import Whole
 from .watching import WATCH_OPTIONS
 
 _COMPUTING = ("cluster", "workers", "memory")
+# Of CorpusConfig: a list of patterns, sections of their own, and where the file is.
+_NO_OPTIONS = ("inputs", "run", "shared", "folder")
 _SECTIONS = ("corpus", "run", "cluster", "map", "watch")
 
 
@@ -43,19 +44,11 @@ def _map_section(**options: Any) -> MapConfig:
     return taken(MapConfig, options)
 
 
+@settings_of(CorpusConfig, leaving=_NO_OPTIONS)
 @click.command("[corpus]")
-@click.option("--at-once", type=Whole(1))
-@click.option("--retries", type=Whole(0))
-@click.option("--backoff", type=float)
-@click.option("--takeover", type=float)
-@click.option("--keep", type=Whole(1))
-@click.option("--keep-days", type=float)
-@click.option("--names")
-@click.option("--new-version")
-@click.option("--output")
 def _corpus_section(**options: Any) -> dict[str, Any]:
     """Read the settings of a corpus."""
-    return {name: value for name, value in options.items() if value is not None}
+    return options
 
 
 def read_corpus(path: Path) -> CorpusFile:
@@ -141,7 +134,7 @@ def corpus_text(inputs: Iterable[str], output: str, run: RunConfig) -> str:
     lines = ["# A corpus for 'manifold-observer corpus run'. Relative paths start at this file.", "[corpus]"]
     lines += [f"inputs = {json.dumps(list(inputs))}", f"output = {json.dumps(output)}", ""]
     for member in fields(CorpusConfig):
-        if member.name in ("inputs", "output", "run", "folder", "shared"):
+        if member.name in (*_NO_OPTIONS, "output"):
             continue
         usual = "" if member.default is None else json.dumps(member.default)
         lines += [f"# {texts.get(member.name, '')}", f"# {member.name.replace('_', '-')} = {usual}".rstrip()]

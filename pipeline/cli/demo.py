@@ -1,47 +1,64 @@
-"""The command ``demo``: simulate with known truth, run, and score."""
+"""The command ``demo``: simulate with known truth, run, score, and keep what somebody can go on with."""
 
 from __future__ import annotations
 
-import json
+import os
+import tempfile
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import click
 
 from ..clusters.config import ClusterConfig
+from ..graph.durations import duration
 from ..paper.settings import SIMULATIONS
-from ..stores.address import Place
-from .computing import chosen, session, writing
-from .naming import opening
-from .options import Sectioned, settings_of, taken
-from .reading import Location
+from .computing import chosen, computing, session
+from .options import settings_of, taken
+from .outcome import CLUSTER_CODES
+from .saying import answer
+from .teaching import Taught, TaughtGroup
+from .warned import said
 
 
-@click.group("demo")
+@click.group(
+    "demo",
+    cls=TaughtGroup,
+    examples=("manifold-observer demo sphere", "manifold-observer demo melody songs --notes 40"),
+)
 def demo_group() -> None:
-    """Simulate, run, and score against the truth."""
+    """Simulate, run, and score against the truth.
+
+    The recording, the result and a picture are kept in FOLDER, which must not exist or be empty; by default it is
+    demo-NAME in the current folder, or the first of demo-NAME-2, demo-NAME-3, ... that is free.
+    """
 
 
 def _command(name: str, kind: type[Any]) -> click.Command:
     """The command of one demonstration."""
 
-    def callback(
-        out: Place | None,
-        cluster: ClusterConfig,
-        overwrite: bool,
-        as_json: bool,
-        **options: Any,
-    ) -> None:
-        from ..paper.demo import demonstrate  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+    def callback(folder: Path | None, cluster: ClusterConfig, as_json: bool, **options: Any) -> None:
+        from ..paper.keeping import demonstrate_in  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
-        simulation = asdict(taken(kind, options))
-        with session(chosen(cluster, lambda: 0)) as stages:  # a few thousand frames
-            result = demonstrate(name, out, simulation, stages, overwrite=overwrite)
-        click.echo(json.dumps(result) if as_json else _text(result, out))
+        asked, place = taken(kind, options), folder or _free(name)
+        with session(chosen(cluster, lambda: asked.about_frames)) as stages:
+            found = demonstrate_in(name, place, asdict(asked), stages)
+        answer(as_json, found | {"warnings": said()}, lambda: _text(found), lambda: f"written to {place}")
 
-    command = Sectioned(name, callback=callback, help=_description(kind))
-    command.params.append(click.Argument(["out"], required=False, type=Location()))
-    return settings_of(kind)(writing(command))
+    examples = (f"manifold-observer demo {name}", f"manifold-observer demo {name} trial --seed 2")
+    command = Taught(name, callback=callback, help=_description(kind), examples=examples, codes=CLUSTER_CODES)
+    command.params.append(click.Argument(["folder"], required=False, type=click.Path(path_type=Path)))
+    return settings_of(kind)(computing(command))
+
+
+def _free(name: str) -> Path:
+    """A folder that does not exist yet: a temporary one where the current folder cannot be written to."""
+    base, number = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir()), 1
+    place = base / f"demo-{name}"
+    while place.exists() or place.is_symlink():
+        number += 1
+        place = base / f"demo-{name}-{number}"
+    return place
 
 
 def _description(kind: type[Any]) -> str:
@@ -50,23 +67,38 @@ def _description(kind: type[Any]) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _text(result: dict[str, Any], out: Place | None) -> str:
+def _text(found: dict[str, Any]) -> str:
+    """Scores as a table, a sentence for each row, and what is kept."""
+    lines = [*_table(found), "", *(f"{sentence}" for sentence in found["sentences"])]
+    if "generator_rates" in found:
+        lines += ["", f"rates of the hidden diffusion {found['generator_rates']} 1/s; the truth is 1, 2, 3, 4"]
+    seconds = ", ".join(f"{name} {duration(value)}" for name, value in found["seconds"].items())
+    kept = [f"{name:<10} {path}" for name, path in found["kept"].items() if path is not None]
+    if found["kept"]["picture"] is None:
+        kept.append("no picture: pip install matplotlib, and repeat")
+    return "\n".join(
+        [*lines, "", f"time: {seconds}", "", "Kept:", *(f"  {line}" for line in kept), "", "Next:"]
+        + [f"  {line}" for line in found["next"]]
+    )
+
+
+def _table(found: dict[str, Any]) -> list[str]:
     """Scores as a table."""
-    components = result["components"]
-    accuracies = [name for name in next(iter(result["scores"].values())) if name.endswith("_accuracy")]
-    lines = [f"{result['n_frames']} frames; correlation with the truth (held-out blocks in brackets)", ""]
+    components = found["components"]
+    accuracies = [name for name in next(iter(found["scores"].values())) if name.endswith("_accuracy")]
+    lines = [f"{found['n_frames']} frames; correlation with the truth (held-out blocks in brackets)", ""]
     lines.append(f"{'':<20}" + "".join(f"{name.replace('_', ' '):>22}" for name in components + accuracies))
-    for estimate, row in result["scores"].items():
+    for estimate, row in found["scores"].items():
         pairs = zip(row["correlation"], row["correlation_held_out"], strict=True)
-        cells = [f"{inside:.3f} ({outside:.3f})" for inside, outside in pairs]
-        cells += [f"{row[name]:.3f}" for name in accuracies]
+        cells = [f"{_number(inside)} ({_number(outside)})" for inside, outside in pairs]
+        cells += [_number(row[name]) for name in accuracies]
         lines.append(f"{estimate.replace('_', ' '):<20}" + "".join(f"{cell:>22}" for cell in cells))
-    if "generator_rates" in result:
-        lines += ["", f"rates of the hidden diffusion {result['generator_rates']} 1/s; the truth is 1, 2, 3, 4"]
-    lines += ["", "seconds: " + ", ".join(f"{name} {value:.1f}" for name, value in result["seconds"].items())]
-    if out is not None:
-        lines.append(f"written to {out}; open it with {opening(str(out))}")
-    return "\n".join(lines)
+    return lines
+
+
+def _number(value: float | None) -> str:
+    """A score, which is nothing where the truth never changes."""
+    return "-" if value is None else f"{value:.3f}"
 
 
 for _name, _kind in SIMULATIONS.items():

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 
 import click
+from click.shell_completion import CompletionItem
 
 from ..graph.ending import Hearing
 
@@ -25,6 +26,14 @@ class _Dask(click.Command):
         """Take every word as it is."""
         ctx.args = args
         return args
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """What may come next, as the command itself completes it."""
+        from click.shell_completion import ShellComplete  # noqa: PLC0415 - for those who ask for it
+
+        from .commands import cli  # noqa: PLC0415
+
+        return ShellComplete(cli, {}, "manifold-observer", "").get_completions(list(ctx.args), incomplete)
 
     def invoke(self, ctx: click.Context) -> None:
         """Run the command."""

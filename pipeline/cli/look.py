@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,19 +13,29 @@ from ..frames.opening import OpenConfig
 from ..stores.address import Place
 from .advice import as_option
 from .look_text import text_of
-from .options import Sectioned, settings_of, taken
+from .options import settings_of, taken
 from .outcome import outcome
 from .reading import Location
 from .run import run_command
+from .saying import AS_JSON, answer, printable
+from .teaching import Taught
 
 if TYPE_CHECKING:
     from ..look.looking import Look
 
 
+EXAMPLES = (
+    "manifold-observer look song.wav",
+    "manifold-observer look emg.txt --labels class --time-unit ms",
+    "manifold-observer look *.edf --json",
+)
+# Entries of a folder that are read to name one of them.
+_MOST = 1000
+
+
 @settings_of(OpenConfig)
-@click.command("look", cls=Sectioned)
+@click.command("look", cls=Taught, examples=EXAMPLES, params=[AS_JSON])
 @click.argument("paths", nargs=-1, required=True, type=Location(), metavar="FILE...")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 @click.pass_context
 def look_command(context: click.Context, /, paths: tuple[Place, ...], as_json: bool, **options: Any) -> None:
     """Look at recordings: what is in them, what opening them asks, and which command comes next.
@@ -35,13 +45,12 @@ def look_command(context: click.Context, /, paths: tuple[Place, ...], as_json: b
     """
     config = taken(OpenConfig, options)
     found = [_looked(context, path, config.options()) for path in paths]
-    if as_json:
-        click.echo(json.dumps({"files": found}))
+    opened = [one for one in found if one["error"] is None]
     failed = [one for one in found if one["error"] is not None]
-    if not as_json:
-        click.echo("\n\n".join(text_of(one) for one in found if one["error"] is None))
+    lines = "\n".join(one["next"] for one in opened)
+    answer(as_json, {"files": found}, lambda: "\n\n".join(map(text_of, opened)), lambda: lines)
     for one in failed:
-        click.echo(f"Error: {one['error']}", err=True)
+        click.echo(printable(f"Error: {one['error']}"), err=True)
     context.exit(1 if failed else 0)
 
 
@@ -49,6 +58,8 @@ def _looked(context: click.Context, path: Place, given: dict[str, Any]) -> dict[
     """One file, for machines; what could not be opened has its sentence."""
     from ..look.looking import look  # noqa: PLC0415 - xarray starts slowly; --help need not wait for it
 
+    if (refused := _no_recording(path)) is not None:
+        return _failed(str(path), refused)
     try:
         found = look(path, given)
     except (OSError, ValueError, ImportError) as error:
@@ -56,6 +67,29 @@ def _looked(context: click.Context, path: Place, given: dict[str, Any]) -> dict[
     if found.glance is None or found.suggestion is None:
         return _failed(str(path), _spelt(found.questions[-1].sentence))
     return _as_dict(found, path, given)
+
+
+def _no_recording(path: Place) -> str | None:
+    """Why a place is none to look at, where another command or another name is meant."""
+    if not isinstance(path, Path):
+        return None
+    if str(path) == "-" and not path.exists():
+        return (
+            "look: a recording must be a file, which is read here and there; got standard input. Copy it into a file."
+        )
+    if not path.is_dir() or any((path / name).exists() for name in (".zgroup", ".zarray", ".zmetadata")):
+        return None
+    from ..jobs.manifest import MARK, attributes  # noqa: PLC0415 - slow to import; --help need not wait for it
+
+    if MARK in attributes(path) or any(MARK in attributes(one) for one in path.glob("000000.zarr")):
+        there = shlex.quote(str(path))
+        return f"look: {path} is a result, and no recording. 'manifold-observer info {there}' says what is in it."
+    if (path / "zarr.json").exists():
+        return None
+    with os.scandir(path) as entries:
+        names = sorted(entry.name for entry, _ in zip(entries, range(_MOST), strict=False))
+    such = f", such as {path / names[0]}" if names else "; this one is empty"
+    return f"look: {path} is a folder, and no Zarr store. Name a recording in it{such}."
 
 
 def _failed(path: str, sentence: str) -> dict[str, Any]:

@@ -6,8 +6,9 @@ import os
 import re
 import shutil
 import textwrap
-from itertools import pairwise
 from typing import Any
+
+from ..graph.durations import duration, size
 
 _INDENT = "  "
 _LABEL = 10
@@ -22,8 +23,8 @@ def text_of(found: dict[str, Any]) -> str:
     found
         As the command's ``--json`` has it.
     """
-    size = "" if found["bytes"] is None else f", {_bytes(found['bytes'])}"
-    lines = [f"{found['file']}: {found['kind']}{size}", ""]
+    length = "" if found["bytes"] is None else f", {size(found['bytes'])}"
+    lines = [f"{found['file']}: {found['kind']}{length}", ""]
     for label, text in _rows(found):
         lines += _row(label, text)
     if found["questions"]:
@@ -118,32 +119,3 @@ def _wrapped(head: str, text: str) -> list[str]:
     wide = min(shutil.get_terminal_size((80, 24)).columns, 120)
     indent = " " * len(head)
     return textwrap.wrap(text, wide, initial_indent=head, subsequent_indent=indent, break_on_hyphens=False) or [head]
-
-
-def duration(seconds: float) -> str:
-    """Seconds in words.
-
-    Examples
-    --------
-    >>> duration(0.25), duration(75), duration(9000), duration(200_000)
-    ('0.25 s', '1 min 15 s', '2 h 30 min', '2 d 7 h')
-    """
-    if seconds < 60:
-        return f"{seconds:.3g} s"
-    units = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
-    whole = round(seconds)
-    for (large, name), (small, small_name) in pairwise(units):
-        if whole >= large:
-            rest = whole % large // small
-            return f"{whole // large} {name}" + (f" {rest} {small_name}" if rest else "")
-    return f"{whole} s"
-
-
-def _bytes(number: int) -> str:
-    """A size in words."""
-    size = float(number)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024 or unit == "GiB":
-            break
-        size /= 1024
-    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

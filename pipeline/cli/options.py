@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from ..frames.settings import choices_of, option_name, parts_of
-from .reading import ByteCount, FrameLength, Late, Named, Names, Row, Whole
+from .reading import ByteCount, FrameLength, Named, Names, Row, Whole
 
 Config = TypeVar("Config")
 
@@ -29,24 +30,15 @@ class Setting(click.Option):
     keyword: str
 
 
-class Sectioned(click.Command):
-    """A command whose help lists its settings under what they are about."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options of the command itself, then the settings, section by section."""
-        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
-            if record is not None:
-                sections.setdefault(getattr(parameter, "section", "Options"), []).append(record)
-        for section, records in sections.items():
-            if records:
-                with formatter.section(section):
-                    formatter.write_dl(records)
-
-
-def settings_of(*kinds: type[Any]) -> Callable[[click.Command], click.Command]:
+def settings_of(*kinds: type[Any], leaving: Collection[str] = ()) -> Callable[[click.Command], click.Command]:
     """Decorator: give a command an option for every field of dataclasses, and of those that they hold.
+
+    Parameters
+    ----------
+    *kinds
+        The dataclasses.
+    leaving
+        Fields that are no options.
 
     Examples
     --------
@@ -63,7 +55,9 @@ def settings_of(*kinds: type[Any]) -> Callable[[click.Command], click.Command]:
     """
 
     def decorate(command: click.Command) -> click.Command:
-        command.params += [_option(own, section, text) for kind in kinds for own, section, text in _settings(kind)]
+        command.params += [
+            _option(own, section, text) for kind in kinds for own, section, text in _settings(kind, leaving)
+        ]
         return command
 
     return decorate
@@ -109,25 +103,36 @@ def taken(kind: type[Config], values: dict[str, Any]) -> Config:
 @cache
 def documented(kind: type[Any]) -> dict[str, str]:
     """The string below each field of a class, on one line; nothing where the source is not installed."""
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
-    except (OSError, TypeError, SyntaxError):
-        return {}
     texts = {}
-    body = [member for whole in tree.body if isinstance(whole, ast.ClassDef) for member in whole.body]
-    for member, below in pairwise(body):
+    tree = _parsed(kind.__module__)
+    top = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == kind.__qualname__]
+    within = ast.walk(tree) if not top else ()
+    found = top or [node for node in within if isinstance(node, ast.ClassDef) and node.name == kind.__name__]
+    for member, below in pairwise([member for whole in found[:1] for member in whole.body]):
         if isinstance(member, ast.AnnAssign) and isinstance(member.target, ast.Name) and isinstance(below, ast.Expr):
             texts[member.target.id] = " ".join(str(ast.literal_eval(below.value)).split())
     return texts
 
 
-def _settings(kind: type[Any]) -> Iterator[tuple[Field[Any], str, str]]:
+@cache
+def _parsed(module: str) -> ast.Module:
+    """A module as it is written; inspect.getsource would tokenize all of it for each of its classes."""
+    path = getattr(sys.modules.get(module), "__file__", None)
+    try:
+        return ast.parse(Path(path).read_text(encoding="utf-8") if path else "")
+    except (OSError, SyntaxError, ValueError):
+        return ast.parse("")
+
+
+def _settings(kind: type[Any], leaving: Collection[str] = ()) -> Iterator[tuple[Field[Any], str, str]]:
     """Fields of a dataclass and of those that it holds, its own before inherited ones, with their section and help."""
     for defined in [base for base in kind.__mro__ if is_dataclass(base)]:
         texts = documented(defined)
         section = (inspect.getdoc(defined) or "").partition("\n")[0].partition(":")[0].rstrip(".")
         for member in fields(defined):
             nested = _nested(member)
+            if member.name in leaving:
+                continue
             if nested:
                 yield from _settings(nested)
             elif member.name in inspect.get_annotations(defined):  # inherited ones come with their own class
@@ -164,8 +169,7 @@ def _number(member: Field[Any]) -> click.ParamType[Any]:
 
 def _reader(member: Field[Any]) -> click.ParamType[Any]:
     """How the text of an option is read, by the annotation of its field."""
-    parts, named = parts_of(member) - {"None"}, member.metadata.get("choices", ())
-    choices = () if callable(named) else choices_of(member)
+    parts, choices = parts_of(member) - {"None"}, choices_of(member)
     if {"Names", "Sequence"} & parts:
         return Names() if "Names" in parts else Row(choices)
     if {"float", "str"} <= parts and choices:
@@ -173,8 +177,7 @@ def _reader(member: Field[Any]) -> click.ParamType[Any]:
     if {"int", "str"} <= parts:
         return FrameLength()
     if "str" in parts:
-        listed = click.Choice(choices) if choices else click.STRING
-        return Late(named) if callable(named) else listed
+        return click.Choice(choices) if choices else click.STRING
     if parts == {"int"}:
         return _number(member)
     if parts == {"float"}:

@@ -23,6 +23,11 @@ CODES = {
 }
 
 
+# Of commands that may compute on a cluster, or that take long, beside 0, 1 and 2.
+SIGNALS = (129, 130, 143)
+CLUSTER_CODES = (4, *SIGNALS)
+
+
 class Outcome(NamedTuple):
     """How a command ended."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
@@ -13,14 +12,23 @@ from ..jobs.config import FeatureConfig, OpenConfig, RunConfig
 from ..stores.address import Place
 from .computing import chosen, computing, session
 from .config_file import config_file
-from .options import Sectioned, settings_of, taken
+from .cost import in_a_line
+from .options import settings_of, taken
+from .outcome import CLUSTER_CODES
 from .reading import Location
+from .saying import answer
+from .teaching import Taught
+
+EXAMPLES = (
+    "manifold-observer plan night.wav --frame 23ms",
+    "manifold-observer plan night.wav --frame 23ms --workers 8 --memory 64GiB",
+)
 
 
 @settings_of(FeatureConfig, OpenConfig, EmbedConfig)
 @config_file
 @computing
-@click.command("plan", cls=Sectioned)
+@click.command("plan", cls=Taught, examples=EXAMPLES, codes=CLUSTER_CODES)
 @click.argument("paths", nargs=-1, required=True, type=Location(), metavar="RECORDING...")
 def plan_command(paths: tuple[Place, ...], cluster: ClusterConfig, as_json: bool, **options: Any) -> None:
     """Predict method, memory and time of a run.
@@ -33,4 +41,4 @@ def plan_command(paths: tuple[Place, ...], cluster: ClusterConfig, as_json: bool
     cluster = chosen(cluster, lambda: count_frames(paths, config))
     with session(cluster):
         found = plan_run(paths, config)
-    click.echo(json.dumps(found.as_dict()) if as_json else str(found))
+    answer(as_json, found.as_dict(), lambda: str(found), lambda: in_a_line(found, cluster))

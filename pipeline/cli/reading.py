@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..frames.name_lists import split_names
 from ..stores.address import Address, place
 
 if TYPE_CHECKING:
@@ -33,28 +33,6 @@ class Whole(click.IntRange):
     """A whole number, at least so large."""
 
     name = "integer"
-
-
-class Late(_Type):
-    """One of some names, which are asked for when a value or the help is: to give them takes slow imports."""
-
-    name = "choice"
-
-    def __init__(self, choices: Callable[[], Sequence[str]]) -> None:
-        self._choices = choices
-
-    def _known(self) -> Any:
-        """The type of the names."""
-        return click.Choice(self._choices())
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Refuse other names."""
-        return self._known().convert(value, param, ctx)
-
-    def get_metavar(self, param: click.Parameter, *context: Any, **more: Any) -> str | None:
-        """The names, for the help."""
-        metavar: str | None = self._known().get_metavar(param, *context, **more)
-        return metavar
 
 
 class Named(_Type):
@@ -101,7 +79,7 @@ class Names(_Type):
         """Read the names."""
         if isinstance(value, tuple):
             return value
-        return tuple(name.strip() for name in next(csv.reader([str(value)], skipinitialspace=True), []) if name.strip())
+        return split_names(str(value))
 
 
 class FrameLength(_Type):

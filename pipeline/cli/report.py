@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
+from ..graph.durations import size
 from ..stores.address import Place
+from .computing import timed
+from .outcome import SIGNALS
 from .reading import Location
+from .saying import AS_JSON, answer
+from .teaching import Taught
 from .warned import said
 
+EXAMPLES = (
+    "manifold-observer report night.zarr night.html",
+    "manifold-observer report night.zarr night.html --labels stages.csv",
+)
 
-@click.command("report")
+
+@click.command("report", cls=Taught, examples=EXAMPLES, codes=SIGNALS, params=[AS_JSON])
 @click.argument("result", type=Location(), metavar="OUT.zarr")
 @click.argument("page", type=click.Path(path_type=Path), metavar="REPORT.html")
 @click.option("--labels", metavar="FILE", help="A file of labels, which colour the maps and stand below the signal.")
@@ -25,7 +34,6 @@ from .warned import said
     metavar="FILE",
     help="Where the recording is now, if it has moved; once for each of several, in their order.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 def report_command(
     result: Place,
     page: Path,
@@ -34,19 +42,15 @@ def report_command(
     recordings: tuple[Place, ...],
     as_json: bool,
 ) -> None:
-    r"""Show a result on one page, in a file that needs no network.
+    """Show a result on one page, in a file that needs no network.
 
     OUT.zarr is what run wrote. The page has the recording, its states over time and as maps, what they are compared
     with, the spectrum, how settings were chosen and the command that repeats it. Drag to zoom, double-click to see all.
-
-    \b
-    Example:
-      manifold-observer report night.zarr night.html --labels stages.csv
     """
     from ..reports.write import report  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
-    written = report(result, page, labels=labels, label_column=label_column, recordings=recordings or None)
-    if as_json:
-        click.echo(json.dumps({"out": str(written), "bytes": written.stat().st_size, "warnings": said()}))
-    else:
-        click.echo(f"written to {written} ({written.stat().st_size / 1e6:.1f} MB); open it in any browser")
+    with timed():
+        written = report(result, page, labels=labels, label_column=label_column, recordings=recordings or None)
+    length = written.stat().st_size
+    line = f"written to {written} ({size(length)}); open it in any browser"
+    answer(as_json, {"out": str(written), "bytes": length, "warnings": said()}, lambda: line, lambda: line)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -13,17 +11,22 @@ from typing import TYPE_CHECKING
 import click
 
 from ..clusters.config import ClusterConfig
-from .computing import computing, connected
+from ..jobs.resuming import RESUMES
+from .computing import computing, connected, timed
+from .outcome import CLUSTER_CODES
+from .saying import answer
+from .teaching import Taught
 
 if TYPE_CHECKING:
     from ..graph.compute import Progress
 
 
 _NAMES = ("set-up", "sphere", "drift", "extension", "circle", "music", "printed-sphere", "printed-circle", "theory")
+EXAMPLES = ("manifold-observer reproduce sphere paper --quick", "manifold-observer reproduce all paper")
 
 
 @computing
-@click.command("reproduce")
+@click.command("reproduce", cls=Taught, examples=EXAMPLES, codes=CLUSTER_CODES)
 @click.argument("name", type=click.Choice([*_NAMES, "all"]))
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--quick", is_flag=True, help="Only a few realisations, to check that everything works.")
@@ -42,27 +45,18 @@ def reproduce_command(name: str, out: Path, quick: bool, cluster: ClusterConfig,
     with _works() as progress, connected(cluster):
         claims = reproduce(chosen, out, quick=quick, progress=progress)
     rows = {experiment: [asdict(claim) for claim in own] for experiment, own in claims.items()}
-    click.echo(
-        json.dumps({"out": str(out), "claims": rows}) if as_json else f"{claims_table(claims)}\nwritten to {out}"
-    )
+    written = f"written to {out}"
+    answer(as_json, {"out": str(out), "claims": rows}, lambda: f"{claims_table(claims)}\n{written}", lambda: written)
 
 
 @contextmanager
 def _works() -> Iterator[Progress]:
     """A bar over units of work; an interruption, or the loss of the cluster, is noted with what has been kept."""
-    from ..jobs.progress import works_bar  # noqa: PLC0415
-
-    kept = (0, 0)
-
-    def progress(stage: str, done: int, total: int) -> None:
-        nonlocal kept
-        kept = done, total
-        show(stage, done, total)
-
-    try:
-        with works_bar(sys.stderr) as show:
-            yield progress
-    except (KeyboardInterrupt, ConnectionError) as error:
-        if kept[0]:
-            error.add_note(f"The same command resumes after {kept[0]} of {kept[1]} units.")
-        raise
+    with timed() as stages:
+        try:
+            yield stages.report
+        except (KeyboardInterrupt, ConnectionError) as error:
+            done, total = stages.far.get("works", (0, 0))
+            if done:
+                error.add_note(f"{RESUMES} after {done} of {total} units.")
+            raise

@@ -11,10 +11,9 @@ import click
 
 from ..jobs.events import Event, emit
 from .advice import in_options
+from .saying import is_aloud, notice
 
 _SAID: list[str] = []
-# Standard error may be a log's, which tells warnings itself; they come from other threads too.
-_ALOUD = [True]
 
 
 @contextmanager
@@ -31,7 +30,7 @@ def in_words(command: click.Command | None) -> Iterator[None]:
 
     def show(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
         if not issubclass(category, UserWarning | DeprecationWarning | FutureWarning):
-            if _ALOUD[0]:
+            if is_aloud():
                 before(message, category, *place, **more)
             else:
                 emit(Event("warned", sentence=f"{category.__name__}: {message}"))
@@ -48,22 +47,6 @@ def in_words(command: click.Command | None) -> Iterator[None]:
         yield
     finally:
         warnings.showwarning = before
-
-
-def notice(sentence: str) -> None:
-    """Say something on standard error, unless a log has it."""
-    if _ALOUD[0]:
-        click.echo(sentence, err=True)
-
-
-@contextmanager
-def hushed() -> Iterator[None]:
-    """Say nothing on standard error for the length of a block: events are logged there."""
-    _ALOUD[0] = False
-    try:
-        yield
-    finally:
-        _ALOUD[0] = True
 
 
 def said() -> list[str]:

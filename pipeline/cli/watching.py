@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from .outcome import outcome
-from .warned import hushed, notice
+from .saying import hushed, notice
 
 if TYPE_CHECKING:
     from ..watch.counts import Counts
@@ -50,6 +50,14 @@ _ASKED = tuple(str(option.name) for option in WATCH_OPTIONS)
 _KEY, _COUNTS = "manifold_observer.watched", "manifold_observer.counts"
 # Where a context keeps a warning that the command shall give once its log is open.
 TO_SAY = "manifold_observer.to_say"
+
+
+class Told(click.exceptions.Exit):
+    """The end of a command whose log has said why already."""
+
+    def __init__(self, sentence: str, code: int) -> None:
+        super().__init__(code)
+        self.sentence = sentence
 
 
 class Watched(NamedTuple):
@@ -166,7 +174,7 @@ def _told(callback: Callable[[], Any], own: Watched, single: bool, counts: Count
                 sentence = outcome(error, click.get_current_context().command).sentence
                 emit(Event("failed", sentence=sentence, seconds=time.perf_counter() - before))
                 if own.on_stderr and not _debugged():
-                    raise click.exceptions.Exit(code) from None
+                    raise Told(sentence, code) from None
             raise
         finally:
             if counts is not None:

@@ -44,6 +44,8 @@ class ClusterConfig:
 
     Examples
     --------
+    >>> ClusterConfig().kind
+    'auto'
     >>> ClusterConfig("slurm", workers=4, memory="8GiB", walltime="2:00:00").family
     'queue'
     >>> ClusterConfig("slrum")
@@ -51,10 +53,10 @@ class ClusterConfig:
     ValueError: cluster: cluster must be auto, local, ...; got 'slrum'. Did you mean slurm?
     """
 
-    kind: str = setting("local", option="--cluster", metavar="KIND")
-    """Where to compute: local (a cluster of this machine's cores), none (in this process), auto (whichever of the two
-    is faster), slurm, pbs, kubernetes, the address of a scheduler, a scheduler file (PATH.json), or a class
-    (package.module:Class)."""
+    kind: str = setting("auto", option="--cluster", metavar="KIND")
+    """Where to compute: none (in this process, on all its cores), local (worker processes on this machine), auto (none
+    for small jobs; local for large ones, and where --workers or --dashboard is given), slurm, pbs, kubernetes, the
+    address of a scheduler, a scheduler file (PATH.json), or a class (package.module:Class)."""
     workers: int | None = setting(None, least=1)
     """Worker processes to start, or pods; one per core of this machine, 1 elsewhere, by default."""
     memory: int | None = setting(None, least=1, unit="bytes")

@@ -156,7 +156,8 @@ def _class() -> Any:
         from dask_kubernetes.operator import KubeCluster  # noqa: PLC0415 - of an extra
     except ImportError as error:
         raise LostClusterError(
-            f"cluster: --cluster kubernetes needs dask-kubernetes ({error}). Install manifold-observer[kubernetes]."
+            f"cluster: --cluster kubernetes needs dask-kubernetes ({error}). Install it with: pip "
+            "install dask-kubernetes."
         ) from None
 
     class Cluster(KubeCluster):  # type: ignore[misc]

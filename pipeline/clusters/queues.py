@@ -195,7 +195,7 @@ def _class(kind: str) -> Any:
         from dask_jobqueue import pbs, slurm  # noqa: PLC0415 - of an extra
     except ImportError as error:
         raise LostClusterError(
-            f"cluster: --cluster {kind} needs dask-jobqueue ({error}). Install manifold-observer[jobqueue]."
+            f"cluster: --cluster {kind} needs dask-jobqueue ({error}). Install it with: pip install dask-jobqueue."
         ) from None
     base, job = {
         "slurm": (slurm.SLURMCluster, slurm.SLURMJob),

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from ..graph.compute import session_client
+from ..graph.client import session_client
 from . import census
 
 _TOKEN = "token"

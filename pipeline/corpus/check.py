@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from dask.system import cpu_count
 
 from ..engine.memory import EXACT_FRAMES
+from ..graph.durations import duration, size
 from ..jobs.run import check_inputs, frames_in, plan_run
 from ..stores.address import Place
 from .config import CorpusConfig
@@ -44,8 +45,8 @@ class CorpusCheck:
     --------
     >>> print(CorpusCheck({"new": 2}, {}, 600, 3.0, 2**21, 2**33, "a plan of night1", (), ()))
     2 new
-    600 frames to compute: about 3 s (by a plan of night1)
-    results need about 2.0 MiB; 8192.0 MiB are free
+    600 frames to compute: about 3.0 s (by a plan of night1)
+    results need about 2.0 MiB; 8.0 GiB are free
     """
 
     counts: dict[str, int]
@@ -84,12 +85,10 @@ class CorpusCheck:
         if self.gone:
             lines.append(f"{len(self.gone)} results whose recordings are gone are kept: {', '.join(self.gone[:5])}")
         if self.n_frames:
-            hours = f"{self.seconds / 3600:.1f} h" if self.seconds > 3600 else f"{self.seconds:.0f} s"
-            lines.append(f"{self.n_frames} frames to compute: about {hours} (by {self.by})")
-            need, free = self.n_bytes / 2**20, self.free_bytes / 2**20
-            short = ". Free some space first" if need > free else ""
-            room = f"; {free:.1f} MiB are free" if self.free_bytes < _NO_END else ""
-            lines.append(f"results need about {need:.1f} MiB{room}{short}")
+            lines.append(f"{self.n_frames} frames to compute: about {duration(self.seconds)} (by {self.by})")
+            short = ". Free some space first" if self.n_bytes > self.free_bytes else ""
+            room = f"; {size(self.free_bytes)} are free" if self.free_bytes < _NO_END else ""
+            lines.append(f"results need about {size(self.n_bytes)}{room}{short}")
         return "\n".join(lines)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from ..graph.compute import session_client
+from ..graph.client import session_client
 from ..jobs.events import Event, emit, listen
 from ..jobs.reach import reaching
 from ..stores.address import place

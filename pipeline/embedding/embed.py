@@ -8,6 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import xarray as xr
 
@@ -101,8 +102,8 @@ def embed(
         shrinkage=, causal=, regularization=)``. By default features are transformed by their kind and turned to 20
         principal axes at most, and covariances are shrunk by as much as their own noise asks for.
     engine
-        How this is computed: ``mo.Engine(method=, landmarks=, refine=, precision=, home=, seed=, ...)``. Method and
-        memory are chosen by the number of frames and the workers when absent.
+        How this is computed: ``mo.Engine(method=, landmarks=, refine=, precision=, home=, lazy=, seed=, ...)``. Method
+        and memory are chosen by the number of frames and the workers when absent.
     checkpoint
         Folder in which every pass over the kernel is kept, new, empty or made by an earlier call; the same call
         resumes after the last pass that is there. Tiles with ``home="disk"`` lie there too, until the end.
@@ -119,10 +120,13 @@ def embed(
     ``degree(frame)``; ``spectrum(mode_found)``, all eigenvalues that were looked at;
     ``axes(feature, axis)``, ``principal(frame, component)`` and ``mean_covariance(axis, axis_1)`` where covariances
     are shrunk; ``feature_scale(feature)`` where features are conditioned, whose means and lift are then those of
-    conditioned features; ``reference(frame, feature)``, the plain frames, lazily; ``landmark(landmark)``, numbers of
-    the landmarks where the others were extended from them. The settings are attributes, and ``condition_why``,
-    ``shrinkage_target``, ``shrinkage_intensity``, ``foretold`` and ``foretold_by_chance``: what was chosen, and how
-    much of the features a few frames later the coordinates foretell.
+    conditioned features, and ``feature_limit(side, feature)`` where outliers of sensors count as less than they are;
+    ``reference(frame, feature)``, the plain frames, lazily; ``landmark(landmark)``, numbers of the landmarks where the
+    others were extended from them. The settings are attributes, and ``condition_why``, ``shrinkage_target``,
+    ``shrinkage_intensity``, ``foretold`` and ``foretold_by_chance``: what was chosen, and how much of the features a
+    few frames later the coordinates foretell. Above half a million frames through landmarks alone ``coordinate``,
+    ``degree`` and ``principal`` are lazy and stay on the workers until they are used or stored: nothing as long as
+    the recording is held here.
 
     Raises
     ------
@@ -212,7 +216,14 @@ def _embed(
     )
     if measured.shrunk is not None:
         numbers = numbers.assign_attrs(measured.shrunk.attrs())
+    numbers = _in_chunks(numbers) if config.lazy == "always" else numbers
     return numbers.assign_attrs(version=version("manifold-observer"))
+
+
+def _in_chunks(numbers: xr.Dataset) -> xr.Dataset:
+    """Numbers of every frame as Dask arrays, whatever way they came here."""
+    along = {name: v.chunk() for name, v in numbers.data_vars.items() if "frame" in v.dims and v.chunks is None}
+    return numbers.assign(along)
 
 
 def _metric_variables(measured: Measured, read: Features) -> dict[str, Any]:
@@ -230,13 +241,14 @@ def _metric_variables(measured: Measured, read: Features) -> dict[str, Any]:
 def _problem(rows: Table, total: Moments, config: EmbedConfig) -> dict[str, Any]:
     """What a checkpoint must agree with: everything that the numbers of a pass depend on.
 
-    Not the limit of passes: who follows the advice to raise it resumes after those that were made.
+    Not the limit of passes: who follows the advice to raise it resumes after those that were made. Nor where
+    coordinates are kept.
     """
     return {
-        **{name: value for name, value in config.attrs().items() if name != "max_passes"},
+        **{name: value for name, value in config.attrs().items() if name not in ("max_passes", "lazy")},
         "shape": (rows.n_frames, rows.n_features),
         "frames": total.digest,
-        "segment": rows.segment,
+        "segment": np.asarray(rows.segment[:]),
         "covariance": _covariance_digest(rows),
         **{f"{name} version": version(name) for name in _ROUNDING},
     }
@@ -255,7 +267,7 @@ def _digest(values: Array) -> bytes:
     return digest(np.asarray(values, np.float64))
 
 
-def _numbers(found: Found, n_modes: int, psi: Floats, lifted: Floats, total: Moments) -> xr.Dataset:
+def _numbers(found: Found, n_modes: int, psi: Floats | da.Array, lifted: Floats, total: Moments) -> xr.Dataset:
     """Variables of an embedding."""
     mu = found.eigenvalues[:n_modes]
     numbers = xr.Dataset(

@@ -25,6 +25,7 @@ from ..graph.compute import Progress, compute, one_blas_thread, silent, task
 from ..graph.slabs import rows_of
 from ..graph.spans import Span, blocks
 from ..graph.warn import warn
+from .read import far_below
 from .references import References, config_of, reference_numbers, references
 
 METHODS = ("nystrom", "one-sided")
@@ -131,7 +132,7 @@ def extend(
     _check_embedding(embedding)
     new = _new_table(embedding, new_frames, method, covariance)
     numbers = reference_numbers(embedding)
-    below = extension.far_below(embedding["degree"].values, numbers)
+    below = far_below(embedding, numbers)
     with one_blas_thread():
         known = references(embedding, numbers, progress)
         found = _extended(embedding, new, known, method == "one-sided", below, progress)

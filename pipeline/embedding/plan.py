@@ -11,6 +11,7 @@ import xarray as xr
 from manifold_observer.tasks.engine import forms, timing
 from manifold_observer.tasks.engine.covariance import DegenerateCovarianceError
 from manifold_observer.tasks.engine.distance import Distance
+from manifold_observer.tasks.engine.expected import Expected
 from manifold_observer.tasks.engine.panel import DIAGONAL_FRAMES
 
 from ..engine.blocks import Part, Table, check_moments, degenerate, part_of, slab_of, table
@@ -19,13 +20,17 @@ from ..engine.config import EmbedConfig, Engine, Geometry
 from ..engine.cuts import deal, landmark_spans, sample_spans
 from ..engine.decide import Decision, decide, measure, shape_of
 from ..engine.diagnosis import check_values
+from ..engine.foresight import foresee_of_runs, in_words
 from ..engine.memory import EXACT_FRAMES, LOCAL_BYTES, Shape, tile_bytes
+from ..engine.problem import Problem
+from ..engine.promise import with_passes
 from ..frames.given import takes_frames
 from ..frames.runs import require_features, task_memory
 from ..frames.segments import short_segments
 from ..graph.card import card
 from ..graph.compute import compute, one_blas_thread, silent, task
 from ..graph.deprecated import moved_into
+from ..graph.durations import duration
 from ..graph.limits import Memory, gib
 from ..graph.slabs import ROWS_BYTES
 from ..graph.spans import Span, blocks
@@ -36,6 +41,8 @@ _SAMPLE_FRAMES = 4096
 _SPREAD_FRAMES, _SPREAD_RUN = 8192, 512
 # Seconds that one task costs beside its work, and that one round trip costs.
 _TASK_SECONDS, _TRIP_SECONDS = 0.006, 0.03
+# Seconds of a multiplication that links landmarks, in single precision.
+_LINK_SECONDS = 2.5e-11
 # A pass ends with its slowest worker.
 _UNEVEN = 1.1
 
@@ -83,6 +90,10 @@ class Plan:
     """Memory limit of a worker."""
     seconds: float
     """Predicted time of embed."""
+    landmarks: int
+    """Landmarks that all frames meet; 0 without any."""
+    residual: float | None
+    """Largest residual that is expected, relative to the largest eigenvalue; None where nothing promises one."""
     reasons: tuple[str, ...]
     """Why this way and this home."""
 
@@ -113,7 +124,7 @@ class Plan:
             ("tiles", f"{self.form} form, {self.precision}, {self.tile} frames a side"),
             ("tasks", f"{self.tasks}, at most {gib(self.bytes_per_task)} each"),
             ("memory", f"{memory}, {gib(self.peak_caller_bytes)} here"),
-            ("time", f"about {_duration(self.seconds)}"),
+            ("time", f"about {duration(self.seconds)}"),
             *(("because", reason) for reason in self.reasons),
         ]
 
@@ -159,7 +170,7 @@ def plan(frames: xr.DataArray, **options: Any) -> Plan:
     before = task_memory(frames)
     with one_blas_thread():
         check_moments(rows, silent, spans=_looked_at(rows))
-        found = _plan(_sampled(rows, config.window), rows.n_frames, config)
+        found = _plan(_sampled(rows, config.window), rows, config)
     return found if before is None else _with_features(found, before)
 
 
@@ -191,15 +202,21 @@ def _sampled(rows: Table, window: int) -> Table:
     return rows._replace(data=data, segment=rows.segment[few], covariance=covariance)
 
 
-def _plan(rows: Table, n_frames: int, config: EmbedConfig) -> Plan:
+def _plan(rows: Table, whole: Table, config: EmbedConfig) -> Plan:
     """Plan from a sample of the frames."""
+    n_frames = whole.n_frames
     rows, total = check_moments(choose_conditioning(rows, config.condition, silent).rows, silent)
     if not is_scaled(rows):
         check_values(rows, total)
     decision = decide(rows, measure(rows, total, config), config, n_frames=n_frames)
     shape = shape_of(n_frames, decision.distance, config)
+    foreseen = None
+    if decision.method == "landmarks" and config.residual_tolerance is not None:
+        problem = Problem(whole._replace(conditioning=rows.conditioning), decision, config, silent)
+        foreseen = foresee_of_runs(problem).expected
+        decision = with_passes(problem, foreseen)
     tasks = _tasks(shape, decision)
-    seconds = _seconds(shape, _timed(rows, shape, decision.workers.number), decision, config, tasks)
+    seconds = _seconds(shape, _timed(rows, shape, decision.workers.number), decision, config, tasks, foreseen)
     return Plan(
         n_frames=n_frames,
         n_features=rows.n_features,
@@ -217,7 +234,9 @@ def _plan(rows: Table, n_frames: int, config: EmbedConfig) -> Plan:
         peak_caller_bytes=decision.memory.caller,
         worker_limit_bytes=decision.workers.limit,
         seconds=round(seconds, 2),
-        reasons=_reasons(shape, decision, config),
+        landmarks=_landmarks(shape, decision, config, foreseen),
+        residual=foreseen.residual if foreseen else config.residual_tolerance,
+        reasons=_reasons(shape, decision, config, foreseen),
     )
 
 
@@ -244,15 +263,33 @@ def _tasks(shape: Shape, decision: Decision) -> int:
     return (exact if decision.passes else 0) + 3 * len(landmark_spans(shape.n_frames, shape.n_axes))
 
 
-def _seconds(shape: Shape, rates: timing.Rates, decision: Decision, config: EmbedConfig, tasks: int) -> float:
+def _landmarks(shape: Shape, decision: Decision, config: EmbedConfig, foreseen: Expected | None) -> int:
+    """Landmarks that all frames meet, other than for the start of exact passes."""
+    if decision.method != "landmarks":
+        return 0
+    return foreseen.landmarks if foreseen else min(config.n_landmarks, shape.n_frames)
+
+
+def _seconds(
+    shape: Shape,
+    rates: timing.Rates,
+    decision: Decision,
+    config: EmbedConfig,
+    tasks: int,
+    foreseen: Expected | None = None,
+) -> float:
     """Time of all stages."""
     n, number = shape.n_frames, decision.workers.number
     overhead = tasks * _TASK_SECONDS + (decision.passes + 8) * _TRIP_SECONDS
     blocks = n * rates.block / number
-    m = min(config.landmarks if decision.method == "landmarks" else 1000, n)
+    m = _landmarks(shape, decision, config, foreseen) or min(1000, n)
     strips = n * (m + 256) * _making(rates) * _apart(shape, m) / number + 4e-10 * m**3
     if decision.method == "exact":
         return overhead + _exact_seconds(shape, rates, decision, blocks, 0.0 if decision.home == "local" else strips)
+    if foreseen:
+        links = n * m * m * _LINK_SECONDS / number
+        passes = _exact_seconds(shape, rates, decision, 0.0, 0.0) if decision.passes else 0.0
+        return overhead + blocks + 2 * strips + links + 60 * _LINK_SECONDS * m**3 + passes
     route = 3 if config.landmark_route == "diffusion" else 1
     refined = _exact_seconds(shape, rates, decision, blocks, 0.0) if config.refine else 0.0
     return overhead + route * (blocks + strips) + refined
@@ -283,9 +320,12 @@ def _apart(shape: Shape, n_landmarks: int) -> float:
     return max(1.0, apart / forms.cost(form, p, rank, w))
 
 
-def _reasons(shape: Shape, decision: Decision, config: EmbedConfig) -> tuple[str, ...]:
-    """Why this method and this home."""
-    return _why_method(shape, decision, config), _why_home(shape, decision, config)
+def _reasons(
+    shape: Shape, decision: Decision, config: EmbedConfig, foreseen: Expected | None = None
+) -> tuple[str, ...]:
+    """Why this method and this home, and what a residual takes."""
+    promised = (in_words(foreseen, config.residual_tolerance),) if foreseen and config.residual_tolerance else ()
+    return _why_method(shape, decision, config), *(promised or (_why_home(shape, decision, config),))
 
 
 def _why_method(shape: Shape, decision: Decision, config: EmbedConfig) -> str:
@@ -303,7 +343,7 @@ def _why_method(shape: Shape, decision: Decision, config: EmbedConfig) -> str:
 def _why_home(shape: Shape, decision: Decision, config: EmbedConfig) -> str:
     """Why tiles live where they do."""
     if decision.home == "none":
-        return f"every frame meets {min(config.landmarks, shape.n_frames)} landmarks"
+        return f"every frame meets {min(config.n_landmarks, shape.n_frames)} landmarks"
     if config.home != "auto":
         return f"home={config.home!r} was asked for"
     tiles, half = gib(tile_bytes(shape.n_frames, shape.itemsize)), gib(decision.workers.total / 2)
@@ -320,10 +360,3 @@ def _rates(distance: Distance, part: Part, width: int) -> timing.Rates:
         return timing.rates(slab_of(distance.axes, part), distance, width)
     except DegenerateCovarianceError as error:
         raise degenerate(error, distance.window, (0, int(part.reach.rows.lengths.sum()))) from None
-
-
-def _duration(seconds: float) -> str:
-    """Time for people."""
-    if seconds < 120:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import dask.array as da
 import numpy as np
 import xarray as xr
 from dask.delayed import Delayed
@@ -22,6 +23,7 @@ from ..engine.cuts import shrinking_windows
 from ..engine.shrink import PRINCIPAL
 from ..frames.join import seconds_between
 from ..frames.labels import segment_of
+from ..frames.segments import pieces
 from ..graph.compute import compute, one_blas_thread, or_watched, silent, task
 from ..graph.slabs import rows_of
 from ..graph.spans import Span, blocks
@@ -33,6 +35,8 @@ _SPAN, _TOGETHER = 2048, 256
 # Frames whose numbers tell whether frames of the same times are the embedded ones: evenly spread, and the extreme ones
 # of some coordinates, for the others may all be silent.
 _COMPARED, _EXTREMES = 5, 3
+# Coordinates that one task looks at.
+_READ_TOGETHER = 2**17
 # Share of the shortest step of time by which times of the same frame may differ.
 _NEAR = 1e-6
 
@@ -48,6 +52,85 @@ class Read(NamedTuple):
     far: Booleans
     kernel_sums: Floats
     nearest: Floats
+
+
+class Columns(NamedTuple):
+    """Arrays (n, m) side by side, of which tasks read the rows that they use; they may be stored, or lazy."""
+
+    parts: tuple[Array | da.Array, ...]
+
+    @property
+    def n(self) -> int:
+        """Rows."""
+        return int(self.parts[0].shape[0])
+
+    @property
+    def width(self) -> int:
+        """Columns in all."""
+        return sum(int(part.shape[1]) for part in self.parts)
+
+    def rows(self, span: Span) -> list[Any]:
+        """Some rows of each, as a task takes them."""
+        return [rows_of(part, span) for part in self.parts]
+
+    def here(self, spans: Sequence[Span]) -> Floats:
+        """Some rows, one span after the other; this computes."""
+        found = compute([task(side_by_side, self.rows(span)) for span in spans])
+        return np.concatenate(found) if len(found) != 1 else np.asarray(found[0])
+
+
+def side_by_side(parts: list[Array]) -> Floats:
+    """Arrays (n, m) as one, row after row in memory.
+
+    Examples
+    --------
+    >>> side_by_side([np.eye(2), np.ones((2, 1))])
+    array([[1., 0., 1.],
+           [0., 1., 1.]])
+    """
+    return np.ascontiguousarray(np.hstack([np.asarray(part, np.float64) for part in parts]))
+
+
+def known_columns(embedding: xr.Dataset) -> Columns:
+    """Diffusion coordinates of the embedded frames beside their principal components, where they are."""
+    return Columns(tuple(embedding[name].data for name in ("coordinate", "principal") if name in embedding))
+
+
+def are_all_embedded(embedding: xr.Dataset, frames: xr.DataArray) -> bool:
+    """Whether frames are all the embedded ones in their order, by their times and a few of them by their values.
+
+    Labels and coordinates are read a piece at a time.
+
+    Examples
+    --------
+    >>> known = xr.DataArray([[5.0], [6.0]], dims=("frame", "feature"), coords={"time": ("frame", [0.0, 1.0])})
+    >>> are_all_embedded(known.to_dataset(name="reference"), known)
+    True
+    """
+    n = frames.sizes["frame"]
+    if n != embedding.sizes["frame"] or "reference" not in embedding or not _same_times(embedding, frames):
+        return False
+    some = _telling(embedding, n)
+    own, theirs = (
+        data.transpose("frame", "feature").isel(frame=some).values.astype(np.float64)
+        for data in (frames, embedding["reference"])
+    )
+    return np.array_equal(own, theirs)
+
+
+def _same_times(embedding: xr.Dataset, frames: xr.DataArray) -> bool:
+    """Whether as many frames have the same times, which increase; so they have where neither has any."""
+    if "time" not in embedding.coords or "time" not in frames.coords:
+        return "time" not in embedding.coords and "time" not in frames.coords
+    ours, theirs = embedding["time"], frames["time"]
+    if _apart(embedding, frames) != 0.0 or ours.dtype.kind != theirs.dtype.kind:
+        return False
+    last = None
+    for known, given in zip(pieces(ours), pieces(theirs), strict=True):
+        if not np.array_equal(known, given) or (np.diff(known) <= 0).any() or (last is not None and known[0] <= last):
+            return False
+        last = known[-1]
+    return True
 
 
 def read(embedding: xr.Dataset, frames: xr.DataArray, number: Integers, past: Floats, *, centred: bool = False) -> Read:
@@ -79,7 +162,8 @@ def read(embedding: xr.Dataset, frames: xr.DataArray, number: Integers, past: Fl
     n, columns = len(number), embedding.sizes["mode"] + embedding.sizes["component"]
     found = Read(np.empty((n, columns)), np.zeros(n, bool), np.full(n, np.nan), np.full(n, np.nan))
     known = number >= 0
-    found.values[known] = known_coordinates(embedding)[number[known]]
+    if known.any():
+        found.values[known] = known_coordinates(embedding)[number[known]]
     if not known.all():
         with one_blas_thread():
             _read_new(embedding, frames, ~known, past, found, centred)
@@ -104,11 +188,13 @@ def embedded_numbers(embedding: xr.Dataset, frames: xr.DataArray) -> Integers:
     (array([1, 2]), array([-1, -1, -1]))
     """
     n = frames.sizes["frame"]
+    if n == embedding.sizes["frame"] and are_all_embedded(embedding, frames):
+        return np.arange(n)
     number = by_time(embedding, frames)
     known = np.flatnonzero(number >= 0)
     if not len(known) or "reference" not in embedding:
         return np.full(n, -1)
-    some = known[_telling(embedding, number[known])]
+    some = known[_telling(embedding, len(known), number[known])]
     own, theirs = (
         data.transpose("frame", "feature").isel(frame=numbers).values.astype(np.float64)
         for data, numbers in ((frames, some), (embedding["reference"], number[some]))
@@ -116,13 +202,28 @@ def embedded_numbers(embedding: xr.Dataset, frames: xr.DataArray) -> Integers:
     return number if np.array_equal(own, theirs) else np.full(n, -1)
 
 
-def _telling(embedding: xr.Dataset, known: Integers) -> Integers:
-    """Places among embedded frames of which a few tell the recording from another one."""
-    spread = np.linspace(0, len(known) - 1, _COMPARED).astype(int)
+def _telling(embedding: xr.Dataset, n: int, known: Integers | None = None) -> Integers:
+    """Places among n embedded frames, all of them or ``known`` ones, of which a few tell the recording from another."""
+    spread = np.linspace(0, n - 1, _COMPARED).astype(int)
     if "coordinate" not in embedding:
         return np.unique(spread)
-    psi = embedding["coordinate"].values[known, :_EXTREMES]
-    return np.unique(np.concatenate([spread, psi.argmin(axis=0), psi.argmax(axis=0)]))
+    if known is not None:
+        psi = embedding["coordinate"].isel(frame=known).values[:, :_EXTREMES]
+        return np.unique(np.concatenate([spread, psi.argmin(axis=0), psi.argmax(axis=0)]))
+    found = [
+        task(_extremes, rows_of(embedding["coordinate"].data, span), span[0]) for span in blocks(n, _READ_TOGETHER)
+    ]
+    values, places = (np.stack(column) for column in zip(*compute(found), strict=True))
+    # The first of equal ones, as argmax has it.
+    best = values.argmax(axis=0)
+    return np.unique(np.concatenate([spread, places[best, np.arange(values.shape[1])]]))
+
+
+def _extremes(psi: Array, first: int) -> tuple[Floats, Integers]:
+    """Largest entries of some columns and of their negatives, and the frames that they belong to."""
+    both = np.hstack([psi[:, :_EXTREMES], -psi[:, :_EXTREMES]])
+    places = both.argmax(axis=0)
+    return both[places, np.arange(both.shape[1])], first + places
 
 
 def along_axes(embedding: xr.Dataset, frames: xr.DataArray) -> Floats:
@@ -154,6 +255,16 @@ def _apart(embedding: xr.Dataset, frames: xr.DataArray) -> float | None:
     return 0.0 if begun[0] == begun[1] else seconds_between(*begun)
 
 
+def far_below(embedding: xr.Dataset, numbers: Integers) -> float:
+    """Row sum below which a new frame is far; row sums of all frames are read a piece at a time."""
+    degree, n = embedding["degree"].data, embedding.sizes["frame"]
+    spans = blocks(n, _READ_TOGETHER)
+    own = [numbers[(numbers >= start) & (numbers < stop)] - start for start, stop in spans]
+    share = n / len(numbers)
+    parts = [task(extension.least, rows_of(degree, span), few, share, n) for span, few in zip(spans, own, strict=True)]
+    return extension.far_of(compute(parts), n)
+
+
 class _Map(NamedTuple):
     """What new frames are read by: references and their precisions, and constants of the embedding."""
 
@@ -177,7 +288,7 @@ def _map_of(embedding: xr.Dataset) -> _Map:
         float(embedding["epsilon"]),
         _divisors(embedding),
         embedding.sizes["frame"] / known.number,
-        extension.far_below(embedding["degree"].values, numbers),
+        far_below(embedding, numbers),
     )
 
 

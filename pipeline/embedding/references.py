@@ -138,10 +138,9 @@ def _runs_of(rows: Table, numbers: Integers) -> list[tuple[Span, Integers]]:
 
 def _with_columns(embedding: xr.Dataset, numbers: Integers, made: list[Delayed], spans: list[Span]) -> list[Delayed]:
     """Blocks with what their affinities are multiplied with, and local scales."""
-    columns = extension.reference_columns(
-        embedding["coordinate"].values[numbers], embedding["degree"].values[numbers], float(embedding.attrs["alpha"])
-    )
-    scales = embedding["scale"].values[numbers] if "scale" in embedding else None
+    psi, degrees = (embedding[name].isel(frame=numbers).values for name in ("coordinate", "degree"))
+    columns = extension.reference_columns(psi, degrees, float(embedding.attrs["alpha"]))
+    scales = embedding["scale"].isel(frame=numbers).values if "scale" in embedding else None
     return [
         task(extension.Reference, block, columns[a:b], None if scales is None else scales[a:b])
         for block, (a, b) in zip(made, spans, strict=True)

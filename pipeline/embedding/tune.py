@@ -13,7 +13,7 @@ import xarray as xr
 from manifold_observer.tasks.arrays import Floats, Integers, standardised
 from manifold_observer.tasks.engine import foretelling
 from manifold_observer.tasks.engine.conditioning import conditioned
-from manifold_observer.tasks.engine.foretelling import Foretold
+from manifold_observer.tasks.engine.foretelling import Foretold, Nearby
 
 from ..engine.config import EmbedConfig
 from ..engine.cuts import run_numbers, sample_spans
@@ -35,8 +35,6 @@ CANDIDATES: dict[str, dict[str, Any]] = {
 """What is tried, by name: options that differ from the ones given."""
 # Frames of the sample, and of each of its runs.
 _FRAMES, _RUN = 2048, 512
-# Another setting than the first must foretell so many times as much of the features to be taken.
-_MARGIN = 1.2
 
 
 @dataclass(frozen=True)
@@ -95,9 +93,10 @@ def tune(
 ) -> Tuned:
     """Try settings of the embedding on a sample of the frames, and say which coordinates foretell most; this computes.
 
-    A candidate embeds at most 2,048 frames, in runs of 512. What counts is the share of the features' variance three
-    and five frames later that a linear reading of its coordinates and principal components predicts, on blocks that
-    are left out. The features are the leading components as the first candidate conditions them, for all candidates.
+    A candidate embeds at most 2,048 frames, in runs of 512. What counts is the share of the features' variance four
+    and eight frames later that is foretold by what followed the ten frames whose coordinates and principal components
+    are nearest, frames of other blocks of the sample. The features are the leading components as the first candidate
+    conditions them, for all candidates.
 
     Parameters
     ----------
@@ -107,7 +106,7 @@ def tune(
         Settings that all candidates share; the defaults when absent.
     candidates
         Options of :class:`EmbedConfig` by name, those that differ; windows and scales when absent. The first is kept
-        unless another foretells a fifth more.
+        unless another foretells a tenth more, and more by 1.64 standard errors over twentieths of the sample.
     progress
         Called with (stage, candidates done, candidates in all).
 
@@ -133,7 +132,7 @@ def tune(
     shared = config or EmbedConfig()
     tried = {name: replace(shared, **options) for name, options in (candidates or CANDIDATES).items()}
     sample, run = _sampled(frames)
-    said: dict[str, Foretold] = {}
+    said: dict[str, Nearby] = {}
     target: Floats | None = None
     for done, (name, own) in enumerate(tried.items()):
         progress("tune", done, len(tried))
@@ -141,16 +140,17 @@ def tune(
         if found is None:
             continue
         target = _leading(found, sample) if target is None else target
-        said[name] = foretelling.foretold(standardised(known_coordinates(found)), target, run)
+        said[name] = foretelling.nearby(standardised(known_coordinates(found)), target, run)
     progress("tune", len(tried), len(tried))
     if not said:
         raise ValueError(
             "tune: no candidate could embed the sampled frames. Embed them with mo.embed to see what is wrong."
         )
-    best = max(said, key=lambda name: said[name].share)
-    first = next(iter(said))
-    chosen = best if said[best].share > _MARGIN * said[first].share else first
-    return Tuned(tried[chosen], chosen, said)
+    first, *others = said
+    better = [name for name in others if foretelling.surely_more(said[name], said[first])]
+    shares = {name: found.foretold for name, found in said.items()}
+    chosen = max(better, key=lambda name: shares[name].share, default=first)
+    return Tuned(tried[chosen], chosen, shares)
 
 
 def _sampled(frames: xr.DataArray) -> tuple[xr.DataArray, Integers]:

@@ -19,8 +19,8 @@ from manifold_observer.tasks.engine.protocols import Block
 from manifold_observer.tasks.engine.slab import Metric, Slab
 from manifold_observer.tasks.engine.values import TooLargeError
 
-from ..frames.labels import MAKE_FRAMES, channels_of, check_number, in_order, segment_of
-from ..frames.segments import check_windows
+from ..frames.labels import MAKE_FRAMES, channels_of, check_number, in_order, segments_of
+from ..frames.segments import Segments, check_windows
 from ..graph.compute import Progress, compute, persist, task
 from ..graph.slabs import ROWS_BYTES, Reading, rows_of
 from ..graph.spans import Span, blocks
@@ -47,7 +47,7 @@ class Table(NamedTuple):
     """
 
     data: da.Array | Array
-    segment: Integers
+    segment: Integers | Segments
     covariance: da.Array | Array | None
     windows: str = "whole"
     conditioning: Conditioning | None = None
@@ -87,7 +87,7 @@ def table(frames: xr.DataArray, covariance: xr.DataArray | None, config: EmbedCo
         Wrong dims, too few frames, a segment shorter than the window.
     """
     frames = in_order("embed: frames", frames, ("frame", "feature"), MAKE_FRAMES)
-    segment, names = segment_of(frames), channels_of(frames)
+    segment, names = segments_of(frames), channels_of(frames)
     check_number(len(segment), config.n_modes)
     if covariance is None and config.windows == "whole":
         check_windows(segment, config.window)

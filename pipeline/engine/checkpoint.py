@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +26,7 @@ from .tiledisk import clear_tiles, tile_folder
 
 _MARK = "manifold-observer-passes"
 _WHAT = "embed: checkpoint"
+_ROUNDS = "rounds.json"
 _PASS = re.compile(r"pass-(\d{3,})\.npz")
 
 
@@ -95,6 +97,26 @@ class Checkpoint:
             self._widths.append(krylov.newest)
             newest = self._read(krylov.passes + 1)
         return Begun(krylov, degrees, first.arrays.get("density_degrees"))
+
+    def rounds(self) -> list[list[float]]:
+        """Rounds of landmarks that an earlier run made, as :meth:`keep_rounds` was given them; empty at first."""
+        if self.folder is None:
+            return []
+        try:
+            found = json.loads((self.folder / _ROUNDS).read_text())
+            made = found["rounds"] if found["fingerprint"] == self._fingerprint else []
+            return [[float(number) for number in one] for one in made]
+        except (OSError, ValueError, TypeError, KeyError):  # missing, cut, or of something else: they are made again
+            return []
+
+    def keep_rounds(self, rounds: Sequence[Sequence[float]]) -> None:
+        """Keep what the rounds of landmarks gave, so that a run that is stopped begins with the next one."""
+        if self.folder is None:
+            return
+        with suppress(OSError, ValueError):  # a run that is not stopped needs them for nothing
+            claim(_WHAT, self.folder, _MARK)
+            with atomic.replacing(self.folder / _ROUNDS) as file:
+                file.write(json.dumps({"fingerprint": self._fingerprint, "rounds": rounds}).encode())
 
     @contextmanager
     def tiles(self) -> Iterator[Path]:
@@ -209,7 +231,7 @@ def _tidy(folder: Path) -> None:
     """Check the folder, and remove what a killed run had begun."""
     check_checkpoint(folder)
     if is_marked(folder, _MARK):
-        remove_files(folder, lambda name: is_partial(name, _is_pass))
+        remove_files(folder, lambda name: is_partial(name, lambda final: _is_pass(final) or final == _ROUNDS))
         clear_tiles(folder)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +19,8 @@ from .blocks import Table, check_moments
 from .cuts import sample_spans
 from .diagnosis import check_values
 
-# Frames whose values give the floor of a logarithm, in runs, and the share of the positive ones that lies below it.
-_FLOOR_FRAMES, _FLOOR_RUN, _FLOOR_SHARE = 16_384, 256, 0.01
+# Frames whose values give the floor of a logarithm and limits, in runs; the share of the positive ones below the floor.
+_SAMPLED, _SAMPLED_RUN, _FLOOR_SHARE = 16_384, 256, 0.01
 # Variance of a sensor that its leading axes must keep.
 _KEPT = 0.1
 _ROOTED = {
@@ -82,9 +83,32 @@ def _by_kind(rows: Table, kind: str, progress: Progress) -> Choice:
     variance = total.squares / total.n
     if total.look is not None and tasks.are_counts(total.look, total.mean, variance):
         return _elementwise(rows, "root", 0.0, "square root: counts vary more where they are larger")
+    return _divided(*_limited(rows, total, progress))
+
+
+def _divided(rows: Table, total: Moments) -> Choice:
+    """Sensors in units of their deviation."""
+    variance = total.squares / total.n
     deviation = np.sqrt(np.where(variance > 1e-28 * np.square(total.mean), variance, 1.0))
-    rows = rows._replace(conditioning=Conditioning("none", 0.0, deviation))
-    return Choice(rows, "every sensor is divided by its standard deviation")
+    limits, told = None if rows.conditioning is None else rows.conditioning.limits, ""
+    if limits is not None:
+        told = f"; outliers of {np.isfinite(limits[0]).sum()} count as twice what all but 1% of the frames span"
+    rows = rows._replace(conditioning=Conditioning("none", 0.0, deviation, limits))
+    return Choice(rows, f"every sensor is divided by its standard deviation{told}")
+
+
+def _limited(rows: Table, total: Moments, progress: Progress) -> tuple[Table, Moments]:
+    """Sensors without outliers that would set their deviations; one more pass over the frames where there are some."""
+    seen = total.values
+    if seen is None or not (far := tasks.may_outlie(seen.reach, seen.spread)).any():
+        return rows, total
+    limits = tasks.limits_of(np.concatenate(_sampled(rows, _plain)))
+    beyond = far & ((seen.least < limits[0]) | (seen.greatest > limits[1]))
+    if not beyond.any():
+        return rows, total
+    limits = np.where(beyond, limits, np.array([[-np.inf], [np.inf]]))
+    rows = rows._replace(conditioning=Conditioning("none", 0.0, np.ones(rows.n_features), limits))
+    return check_moments(rows, progress)
 
 
 def _elementwise(rows: Table, transform: str, floor: float, why: str) -> Choice:
@@ -121,13 +145,23 @@ def warn_cut(rows: Table, axes: Axes, total: Moments) -> None:
 
 def _floor(rows: Table) -> float:
     """One per cent of the positive values of a sample lie below it."""
-    spans = sample_spans(rows.n_frames, _FLOOR_RUN, _FLOOR_FRAMES)
-    positive = np.concatenate(compute([task(_positive, rows_of(rows.data, span)) for span in spans]))
+    positive = np.concatenate(_sampled(rows, _positive))
     if not len(positive):
         raise ValueError(
             "embed: features must hold numbers above 0 for their logarithm; got none. Give condition='none'."
         )
     return float(np.quantile(positive, _FLOOR_SHARE))
+
+
+def _sampled(rows: Table, what: Callable[[Array], Floats]) -> list[Floats]:
+    """Something of every block of a sample of the plain frames; it computes."""
+    spans = sample_spans(rows.n_frames, _SAMPLED_RUN, _SAMPLED)
+    return compute([task(what, rows_of(rows.data, span)) for span in spans])
+
+
+def _plain(frames: Array) -> Floats:
+    """Numbers of one block."""
+    return np.asarray(frames, np.float64)
 
 
 def _positive(frames: Array) -> Floats:

@@ -20,10 +20,15 @@ METHODS = ("auto", "exact", "landmarks")
 CONDITIONS = ("auto", "none", "root", "log", "standard")
 PRECISIONS = ("auto", "float32", "float64")
 HOMES = ("auto", "local", "resident", "recomputed", "disk")
+# Those of tasks/engine/forms, which a test compares: the help need not wait for NumPy.
+FORM_NAMES = ("auto", "quadratic", "factor", "window")
 LANDMARK_CHOICES = ("uniform", "kmeans++", "farthest")
 LANDMARK_ROUTES = ("nystrom", "diffusion")
+LAZY = ("auto", "always", "never")
 SHRINKAGES = ("auto", "identity", "pooled", "none")
 PRESETS = ("auto", "paper")
+USUAL_LANDMARKS = 2000
+"""Landmarks where nothing is said of them."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +44,8 @@ class Engine:
     method: str = setting("auto", choices=METHODS)
     """All pairs of frames (exact), or every frame against landmarks; auto takes exact up to 50,000 frames, or while the
     kernel fits into memory."""
-    landmarks: int = setting(2000, least=10)
-    """Number of landmarks, for the method landmarks and for the start of an exact solve over recomputed tiles."""
+    landmarks: int | None = setting(None, least=10)
+    """Number of landmarks; 2,000 by default. With a residual_tolerance as many as it takes, and at most this many."""
     landmark_choice: str = setting("uniform", choices=LANDMARK_CHOICES)
     """How landmarks are chosen: uniformly in time, or spread over the features."""
     landmark_route: str = setting("nystrom", choices=LANDMARK_ROUTES)
@@ -48,20 +53,27 @@ class Engine:
     (diffusion)."""
     refine: int = setting(0, least=0)
     """Exact passes over the whole kernel after the landmarks; 1 or 2 give exact residuals."""
-    form: str = setting("auto", choices=lambda: ("auto", *_forms()))
+    form: str = setting("auto", choices=FORM_NAMES)
     """How distances are computed; all forms are exact and differ in rounding. auto times them."""
     precision: str = setting("auto", choices=PRECISIONS)
     """Floating-point precision of the kernel; auto takes float32 where a sampled check finds it accurate enough."""
     home: str = setting("auto", choices=HOMES)
     """Where the tiles of the kernel are kept: in this process (local), in the workers' memory (resident), on disk, or
     nowhere (recomputed in every pass); auto goes by memory."""
+    lazy: str = setting("auto", choices=LAZY)
+    """Whether numbers of every frame are Dask arrays: coordinates through landmarks alone then stay on the workers, the
+    same to the bit. auto does so above half a million frames."""
     tile: int | None = setting(None, least=1)
     """Frames along the side of a tile; chosen from the number of frames by default."""
     residual_tolerance: float | None = None
     """Largest residual of an eigenpair, relative to the largest eigenvalue; by default 1e-10 with local tiles, 1e-6
-    with resident ones, otherwise 1e-4."""
+    with resident ones, otherwise 1e-4. With landmarks it decides how many, and how many exact passes follow; without
+    it theirs is estimated, whatever it is."""
     max_passes: int = setting(60, least=1)
     """Largest number of passes over the kernel."""
+    max_core_hours: float = 24.0
+    """Work beyond which a residual_tolerance with landmarks takes no more of them and no exact pass, counted in
+    multiplications at 40 billion a second and core."""
     seed: int = setting(0, least=0)
     """Seed of start vectors and of sampled frames."""
 
@@ -70,6 +82,8 @@ class Engine:
         check_settings("embed", self)
         within = self.residual_tolerance is None or 0 < self.residual_tolerance < 1
         _require(within, "residual_tolerance", "lie in (0, 1), or be None", self.residual_tolerance)
+        hours = isinstance(self.max_core_hours, Real) and not isinstance(self.max_core_hours, bool)
+        _require(hours and self.max_core_hours > 0, "max_core_hours", "be a number above 0", self.max_core_hours)
 
 
 @dataclass(frozen=True)
@@ -181,6 +195,11 @@ class EmbedConfig(Engine, Geometry):
         True
         """
         return cls(**_values(Engine, engine or Engine()), **_values(Geometry, geometry or Geometry()), **options)
+
+    @property
+    def n_landmarks(self) -> int:
+        """Landmarks where no residual decides about them."""
+        return USUAL_LANDMARKS if self.landmarks is None else self.landmarks
 
     @property
     def engine(self) -> Engine:

@@ -17,8 +17,10 @@ import numpy as np
 from manifold_observer.tasks.engine.panel import Corner, Pair
 from manifold_observer.tasks.engine.treesum import Node
 
+from ..frames.segments import Segments
 from ..graph.spans import Integers, Runs, Span, blocks, runs_of, segment_spans
 
+Segment = Integers | Segments
 # Up to here every distance takes part in the median; beyond it a seeded sample does.
 EXACT_MEDIAN_FRAMES = 8192
 # Bytes of tiles that one panel holds, about; one task multiplies one panel.
@@ -42,7 +44,7 @@ MANY_PANELS = 200
 _WORKERS_PANELS = 4
 
 
-def window_starts(segment: Integers, window: int) -> Integers:
+def window_starts(segment: Segment, window: int) -> Integers:
     """First frame of every frame's window: centred, shifted inwards at the ends of its segment.
 
     Parameters
@@ -78,7 +80,7 @@ class Reach(NamedTuple):
     stops: Runs | None = None
 
 
-def reach(segment: Integers, window: int, span: Span, chosen: Integers | None = None, windows: str = "whole") -> Reach:
+def reach(segment: Segment, window: int, span: Span, chosen: Integers | None = None, windows: str = "whole") -> Reach:
     """What the frames of a span, or some ``chosen`` ones of them, reach into with their windows.
 
     Parameters
@@ -122,7 +124,7 @@ def reach(segment: Integers, window: int, span: Span, chosen: Integers | None = 
     return Reach((low, high), rows, first, runs_of(used - low), after)
 
 
-def shrinking_windows(segment: Integers, window: int, span: Span, causal: bool = False) -> tuple[Integers, Integers]:
+def shrinking_windows(segment: Segment, window: int, span: Span, causal: bool = False) -> tuple[Integers, Integers]:
     """First frame of the window of every frame in a span, and the frame after its last.
 
     Windows are centred and shifted inwards at the ends of a segment, and as short as a segment that is shorter than
@@ -168,7 +170,7 @@ def sample_spans(n_frames: int, run: int, most: int) -> list[Span]:
     return [(first, first + run) for first in firsts]
 
 
-def run_numbers(segment: Integers, spans: list[Span]) -> Integers:
+def run_numbers(segment: Segment, spans: list[Span]) -> Integers:
     """Number of the run of consecutive frames of one segment that every frame of some spans belongs to.
 
     Examples
@@ -176,12 +178,23 @@ def run_numbers(segment: Integers, spans: list[Span]) -> Integers:
     >>> run_numbers(np.array([0, 0, 1, 1, 1, 1]), [(0, 3), (3, 4), (5, 6)])
     array([0, 0, 1, 1, 2])
     """
-    found, number, end = [], -1, -1
-    for start, stop in spans:
-        for first, last in segment_spans(segment[start:stop]):
-            number += not (first == 0 and start == end and segment[start - 1] == segment[start])
+    return numbered_runs([segment[slice(*span)] for span in spans], spans)
+
+
+def numbered_runs(segments: list[Integers], spans: list[Span]) -> Integers:
+    """As :func:`run_numbers`, where only the segments of the frames in the spans are at hand, span by span.
+
+    Examples
+    --------
+    >>> numbered_runs([np.array([0, 0, 1]), np.array([1]), np.array([1])], [(0, 3), (3, 4), (5, 6)])
+    array([0, 0, 1, 1, 2])
+    """
+    found, number, before = [], -1, (-1, -1)
+    for segment, (start, stop) in zip(segments, spans, strict=True):
+        for first, last in segment_spans(segment):
+            number += not (first == 0 and before == (start, segment[0]))
             found.append(np.full(last - first, number))
-        end = stop
+        before = stop, int(segment[-1])
     return np.concatenate(found)
 
 

@@ -11,19 +11,29 @@ from typing import Any, NamedTuple
 
 from manifold_observer.tasks.engine.covariance import DegenerateCovarianceError
 from manifold_observer.tasks.engine.distance import Distance
+from manifold_observer.tasks.engine.expected import LEAST
 from manifold_observer.tasks.engine.forms import build_block
 from manifold_observer.tasks.engine.moments import Axes, Moments, span_axes
 from manifold_observer.tasks.engine.probe import Probe, candidates, probe_forms
 from manifold_observer.tasks.engine.slab import Metric
 
 from ..graph.compute import Progress, compute, silent, task
-from ..graph.limits import Memory, Workers, gib, require, workers
+from ..graph.limits import LAZY_FRAMES, Memory, Workers, gib, require, workers
 from ..graph.spans import Span
 from .blocks import Part, Table, degenerate, local_metric, part_of, slab_of
 from .config import EmbedConfig
 from .cuts import tile_size
 from .eigensolve import WIDTH, wanted_modes
-from .memory import EXACT_FRAMES, LOCAL_BYTES, Shape, exact_memory, landmark_memory, tile_bytes
+from .memory import (
+    EXACT_FRAMES,
+    LOCAL_BYTES,
+    Shape,
+    coordinate_bytes,
+    exact_memory,
+    landmark_memory,
+    projected_memory,
+    tile_bytes,
+)
 from .shrink import Shrunk, leading, shrink
 
 TOLERANCES = {"local": 1e-10, "resident": 1e-6, "disk": 1e-4, "recomputed": 1e-4}
@@ -56,6 +66,8 @@ class Decision:
     """Bounds of a task, a worker and the caller."""
     workers: Workers
     """The workers that there were when it was taken."""
+    lazy: bool = False
+    """Whether coordinates stay on the workers, and are given as Dask arrays."""
 
     @property
     def choice(self) -> dict[str, Any]:
@@ -108,13 +120,19 @@ def settle(n_frames: int, distance: Distance, float32_error: float, config: Embe
     """The rest of the decision, which needs no frames; nothing is computed."""
     there, shape = workers(), shape_of(n_frames, distance, config)
     method = choose_method(n_frames, distance.itemsize, config, there)
-    home = (
-        choose_home(n_frames, distance.itemsize, config.home, there) if method == "exact" or config.refine else "none"
-    )
+    promised = method == "landmarks" and config.residual_tolerance is not None
+    passes_sure = method == "exact" or (config.refine and not promised)
+    home = choose_home(n_frames, distance.itemsize, config.home, there) if passes_sure else "none"
     passes = expected_passes(method, home, config)
-    memory = _bounds(shape, method, home, config, passes, there)
+    # Exact passes, and those of a promise, have all vectors here.
+    lazy = (
+        home == "none"
+        and not promised
+        and (config.lazy == "always" or (config.lazy == "auto" and n_frames > LAZY_FRAMES))
+    )
+    memory = _bounds(shape, method, home, config, passes, there, lazy)
     require(memory, there.limit, _what_fits(shape, method, home, config, there))
-    return Decision(distance, float32_error, method, home, shape.tile, passes, memory, there)
+    return Decision(distance, float32_error, method, home, shape.tile, passes, memory, there, lazy)
 
 
 def shape_of(n_frames: int, distance: Distance, config: EmbedConfig) -> Shape:
@@ -188,16 +206,22 @@ def choose_home(n_frames: int, itemsize: int, wanted: str, there: Workers) -> st
 def expected_passes(method: str, home: str, config: EmbedConfig) -> int:
     """Passes over the kernel, as measured: 1.15 a digit of the residual, or a digit and two from random vectors."""
     if method == "landmarks":
-        return config.refine
+        return 0 if config.residual_tolerance is not None else config.refine
     digits = -math.log10(config.residual_tolerance or TOLERANCES[home])
     warm = home != "local" and config.epsilon != "local"
     needed = round(1.15 * digits) if warm else math.ceil(digits - 1e-9) + 2
     return min(needed + (config.alpha != 0), config.max_passes)
 
 
-def _bounds(shape: Shape, method: str, home: str, config: EmbedConfig, passes: int, there: Workers) -> Memory:
+def _bounds(
+    shape: Shape, method: str, home: str, config: EmbedConfig, passes: int, there: Workers, lazy: bool
+) -> Memory:
     """Bounds of the chosen way; with refinement, of both."""
-    streamed = landmark_memory(shape, min(config.landmarks, shape.n_frames), config.landmark_route)
+    n = shape.n_frames
+    kept = coordinate_bytes(n, wanted_modes(config, n), there.number) if lazy else None
+    streamed = landmark_memory(shape, min(config.n_landmarks, n), config.landmark_route, kept)
+    if method == "landmarks" and config.residual_tolerance is not None:  # the least: more are taken as they fit
+        return projected_memory(shape, min(LEAST, n))
     if home == "none":
         return streamed
     exact = exact_memory(shape, home, passes, there.number)
@@ -215,8 +239,8 @@ def _what_fits(shape: Shape, method: str, home: str, config: EmbedConfig, there:
     gentler = exact_memory(shape, "recomputed", 4, there.number)
     if method == "exact" and home != "recomputed" and gentler.worker <= there.limit:
         return "home='recomputed' would fit."
-    for m in (config.landmarks, 2000, 1000, 500, 200):
-        if m <= config.landmarks and landmark_memory(shape, m).worker <= there.limit:
+    for m in (config.n_landmarks, 2000, 1000, 500, 200):
+        if m <= config.n_landmarks and landmark_memory(shape, m).worker <= there.limit:
             return f"method='landmarks' with landmarks={m} would fit."
     return "Give the workers more memory, or take fewer features."
 

@@ -57,6 +57,7 @@ def solve(
     checkpoint: Checkpoint,
     warm: Warm | None = None,
     passes: int | None = None,
+    most: int | None = None,
 ) -> Solved:
     """Block Lanczos; with ``passes`` so many and no more, else until the residuals are small.
 
@@ -78,6 +79,8 @@ def solve(
         Where to start; random vectors otherwise.
     passes
         Passes to make, whatever the residuals.
+    most
+        Passes after which the residuals are taken as they are, if they are not small before.
 
     Returns
     -------
@@ -104,9 +107,9 @@ def solve(
             begun.krylov,
             wanted,
             tolerance=tolerance if passes is None else 0.0,
-            max_passes=passes or config.max_passes,
+            max_passes=passes or most or config.max_passes,
             on_pass=on_pass,
-            enough=passes is not None,
+            enough=passes is not None or most is not None,
         )
     except lanczos.NotConvergedError as error:
         raise RuntimeError(

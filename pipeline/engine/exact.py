@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from dask.delayed import Delayed
 
@@ -14,10 +15,12 @@ from .blocks import make_blocks
 from .checkpoint import Checkpoint
 from .config import Attrs
 from .cuts import EXACT_MEDIAN_FRAMES
-from .decide import TOLERANCES
+from .decide import TOLERANCES, choose_home
 from .eigensolve import WIDTH, Solved, Warm, solve, wanted_modes
 from .landmarks import embed_landmarks, near
 from .problem import Found, Problem
+from .promise import through, told
+from .rounds import approach
 from .tiledisk import require_space, tiles_bytes
 from .tiling import (
     MatMat,
@@ -61,6 +64,8 @@ def exactly(problem: Problem, checkpoint: Checkpoint) -> Found:
 
 def through_landmarks(problem: Problem, checkpoint: Checkpoint) -> Found:
     """Eigenpairs through landmarks, with ``refine`` exact passes after them."""
+    if problem.config.residual_tolerance is not None:
+        return _promised(problem, checkpoint)
     wanted = wanted_modes(problem.config, problem.table.n_frames)
     if not problem.config.refine:
         found = embed_landmarks(problem, wanted)
@@ -86,6 +91,30 @@ def _refined(problem: Problem, checkpoint: Checkpoint, known: Found) -> Found:
         )
     attrs = known.attrs | {"residual_from": "all frames", "home": home, "tile": _side(tiles)}
     return _found(solved, known.scale, attrs)
+
+
+def _promised(problem: Problem, checkpoint: Checkpoint) -> Found:
+    """Landmarks and exact passes until the residual is as small as it was asked for, or a bound is met."""
+    outcome = approach(problem, checkpoint)
+    if not outcome.passes:
+        return told(through(outcome, problem), outcome, problem)
+    there, n = problem.decision.workers, problem.table.n_frames
+    home = choose_home(n, problem.distance.itemsize, problem.config.home, there)
+    problem = problem._replace(decision=replace(problem.decision, home=home))
+    tiles, distances = _tiles(problem)
+    with _product(home, tiles, distances, outcome.scale, checkpoint, problem.progress) as matmat:
+        solved = solve(
+            matmat,
+            n,
+            problem.config,
+            problem.progress,
+            tolerance=problem.config.residual_tolerance or TOLERANCES[home],
+            checkpoint=checkpoint,
+            warm=Warm(outcome.last.carried.coordinates, outcome.last.carried.degrees),
+            most=outcome.passes,
+        )
+    attrs: Attrs = {"residual_from": "measured", "home": home, "tile": _side(tiles)}
+    return told(_found(solved, outcome.scale, attrs), outcome, problem)
 
 
 def _tiles(problem: Problem) -> tuple[Tiling, list[Delayed]]:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import dask.array as da
 import numpy as np
 from dask.delayed import Delayed
 
 from manifold_observer.tasks.arrays import Floats, Integers
-from manifold_observer.tasks.engine import diffusion, forms, kernel, landmarks, scale
+from manifold_observer.tasks.engine import forms, kernel, landmarks, scale
 from manifold_observer.tasks.engine.covariance import DegenerateCovarianceError
 from manifold_observer.tasks.engine.distance import Distance
-from manifold_observer.tasks.engine.landmarks import Anchors, Carried
+from manifold_observer.tasks.engine.landmarks import Anchors, Placed, Summed
 from manifold_observer.tasks.engine.protocols import Block
 
-from ..graph.compute import Progress, compute, persist, persist_in_turn, stream, task
+from ..graph.compute import Progress, compute, persist, persist_in_turn, stream, stream_kept, task
+from ..graph.kept import array_of
 from ..graph.spans import Span, blocks
 from ..graph.warn import warn
 from .blocks import Part, Table, block_task, degenerate, part_of, slab_of
@@ -47,7 +49,7 @@ def embed_landmarks(problem: Problem, n_modes: int) -> Found:
     Returns
     -------
     The coordinates with unit mean square and fixed signs, estimated row sums, and an honest estimate of the residuals,
-    over exact rows.
+    over exact rows. Coordinates and row sums stay on the workers where that was decided.
 
     Notes
     -----
@@ -55,7 +57,7 @@ def embed_landmarks(problem: Problem, n_modes: int) -> Found:
     to the landmarks at a time.
     """
     table, config = problem.table, problem.config
-    chosen = _choose(table, min(config.landmarks, table.n_frames), config)
+    chosen = _choose(table, min(config.n_landmarks, table.n_frames), config)
     block = _gather(table, problem.distance, chosen)
     how = _scale(block, config)
     found, anchors = persist(list(task(_start, block, how, config.alpha, n_modes, outputs=2)), "landmarks")
@@ -65,11 +67,9 @@ def embed_landmarks(problem: Problem, n_modes: int) -> Found:
         eigenvalues, anchors = _diffusion_route(problem, anchors, n_modes)
     sample = np.sort(_draw(table.n_frames, _SAMPLE_FRAMES, config.seed))
     others = anchors, _gather(table, problem.distance, sample), config.alpha
-    spans = landmark_spans(table.n_frames, table.n_features)
     # With exact passes to come this is where they start, not all of the work.
-    stage = "near" if config.refine else "landmarks"
-    carried = landmarks.together(list(_stream(landmarks.carry_over, problem, spans, stage, *others)))
-    return _finish(problem, carried, eigenvalues, sample, how, chosen)
+    placed, summed = _carried(problem, "near" if config.refine else "landmarks", sample, others)
+    return _finish(problem, placed, summed, eigenvalues, how, chosen)
 
 
 def near(
@@ -170,31 +170,55 @@ def _stream(
     return stream(tasks, len(spans), stage, problem.progress)
 
 
+def _carried(problem: Problem, stage: str, sample: Integers, others: tuple[Any, ...]) -> tuple[list[Any], Summed]:
+    """Coordinates of all spans, here or on the workers, and what they add up to."""
+    spans = landmark_spans(problem.table.n_frames, problem.table.n_features)
+    made = (_carried_span(problem, span, sample, others) for span in spans)
+    if not problem.decision.lazy:
+        found = list(stream(made, len(spans), stage, problem.progress))
+        return [placed for placed, _ in found], landmarks.summed_together(summed for _, summed in found)
+    kept: list[Any] = []
+    return kept, landmarks.summed_together(_keeping(stream_kept(made, len(spans), stage, problem.progress), kept))
+
+
+def _keeping(found: Iterator[tuple[Delayed, Summed]], kept: list[Any]) -> Iterator[Summed]:
+    """The sums of every span, its coordinates being put aside."""
+    for placed, summed in found:
+        kept.append(placed)
+        yield summed
+
+
+def _carried_span(problem: Problem, span: Span, sample: Integers, others: tuple[Any, ...]) -> Delayed:
+    """Coordinates of one span, and its sums."""
+    own = sample[(sample >= span[0]) & (sample < span[1])] - span[0]
+    part = part_of(problem.table, span, problem.distance.window)
+    asked = (landmarks.carry_over, problem.distance, part, span, *others, span[0], own)
+    return task(_on_span, *asked, outputs=2)
+
+
 def _finish(
-    problem: Problem, carried: Carried, eigenvalues: Floats, sample: Integers, how: kernel.Scale, chosen: Integers
+    problem: Problem, placed: list[Any], summed: Summed, eigenvalues: Floats, how: kernel.Scale, chosen: Integers
 ) -> Found:
     """Unit mean square and fixed signs for the coordinates of all spans, and their residuals."""
     n, config = problem.table.n_frames, problem.config
-    psi = carried.coordinates
-    _warn_unreached(carried.affinity)
-    factor = 1 / np.sqrt(carried.squares / n)
-    psi *= factor
-    flip = diffusion.signs(psi)
-    psi *= flip
+    _warn_unreached(summed, n)
+    factor = 1 / np.sqrt(summed.squares / n)
+    flip = np.where(summed.largest < 0, -1.0, 1.0)
+    psi, degrees = _all_frames(problem, placed, factor, flip)
     factor = factor * flip
-    judged = landmarks.judge(carried.rows * factor, carried.row_sums, psi[sample])
+    judged = landmarks.judge(summed.rows * factor, summed.row_sums, summed.sampled * factor)
     return Found(
         eigenvalues=eigenvalues,
         # of the pairs as they are given: what no eigenvalue explains, and how far this one is from the best
         residuals=np.hypot(judged.residuals, judged.eigenvalues - eigenvalues),
         coordinates=psi,
-        degrees=np.maximum(n * carried.affinity, 1.0),
+        degrees=degrees,
         scale=how,
-        lift=problem.distance.axes.lift(carried.lift) * factor / n,
+        lift=problem.distance.axes.lift(summed.lift) * factor / n,
         attrs={
             "n_landmarks": len(chosen),
             "landmark_route": config.landmark_route,
-            "residual_from": f"exact rows of {len(sample)} sampled frames",
+            "residual_from": f"exact rows of {len(summed.sampled)} sampled frames",
             "epsilon_from": "landmarks" if isinstance(config.epsilon, str) else "given",
             "method": "landmarks",
             "refine": config.refine,
@@ -203,14 +227,35 @@ def _finish(
     )
 
 
-def _warn_unreached(affinity: Floats) -> None:
+def _all_frames(
+    problem: Problem, placed: Sequence[Any], factor: Floats, flip: Floats
+) -> tuple[Floats | da.Array, Floats | da.Array]:
+    """Coordinates in their units and row sums, of arrays here or of those that the workers keep."""
+    n = problem.table.n_frames
+    if not problem.decision.lazy:
+        whole = landmarks.placed_together(placed)
+        return _scaled(whole, factor, flip), _degrees(whole, n)
+    lengths = [stop - start for start, stop in landmark_spans(n, problem.table.n_features)]
+    return array_of(placed, lengths, len(factor), _scaled, factor, flip), array_of(placed, lengths, None, _degrees, n)
+
+
+def _scaled(placed: Placed, factor: Floats, flip: Floats) -> Floats:
+    """Coordinates of unit mean square and fixed signs."""
+    return placed.coordinates * factor * flip
+
+
+def _degrees(placed: Placed, n: int) -> Floats:
+    """Estimated row sums; a frame is its own neighbour."""
+    return np.maximum(n * placed.affinity, 1.0)
+
+
+def _warn_unreached(summed: Summed, n: int) -> None:
     """Frames without any affinity to a landmark are told."""
-    alone = np.flatnonzero(affinity == 0)
-    if len(alone):
+    if summed.alone:
         warn(
-            f"embed: {len(alone)} of {len(affinity)} frames are beyond the reach of every landmark at this scale (the "
-            f"first is frame {alone[0]}), and have coordinates 0. Give more landmarks=, landmark_choice='farthest', "
-            "or a larger epsilon_factor=."
+            f"embed: {summed.alone} of {n} frames are beyond the reach of every landmark at this scale (the "
+            f"first is frame {summed.first_alone}), and have coordinates 0. Give more landmarks=, "
+            "landmark_choice='farthest', or a larger epsilon_factor=."
         )
 
 

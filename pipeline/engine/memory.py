@@ -112,8 +112,8 @@ def exact_memory(shape: Shape, home: str, passes: int, n_workers: int) -> Memory
     return Memory(task, worker, CALLER_BYTES + krylov + gathered + whole + 16 * n * shape.n_axes)
 
 
-def landmark_memory(shape: Shape, n_landmarks: int, route: str = "nystrom") -> Memory:
-    """Bound the memory of the way through landmarks; a worker's does not grow with the frames.
+def landmark_memory(shape: Shape, n_landmarks: int, route: str = "nystrom", kept: int | None = None) -> Memory:
+    """Bound the memory of the way through landmarks; what does not grow with the frames, and their coordinates.
 
     Parameters
     ----------
@@ -123,6 +123,8 @@ def landmark_memory(shape: Shape, n_landmarks: int, route: str = "nystrom") -> M
         Landmarks m.
     route
         ``"nystrom"`` or ``"diffusion"``, which also adds up m x m links over long spans.
+    kept
+        Bytes of the coordinates that a worker keeps, as :func:`coordinate_bytes` has them; None where they come here.
 
     Returns
     -------
@@ -141,9 +143,51 @@ def landmark_memory(shape: Shape, n_landmarks: int, route: str = "nystrom") -> M
     gathering += 2 * shape.sparse_bytes(met)
     linking = _slab_bytes(link_rows(n, p), p) + making + strips + 3 * 8 * n_landmarks**2
     task = max(carrying, solving, gathering, linking if route == "diffusion" else 0)
-    kept = 2 * shape.sparse_bytes(met) + 2**26
-    caller = CALLER_BYTES + 8 * n * (6 * shape.width + 8) + 2**26
+    always = 2 * shape.sparse_bytes(met) + 2**26 + (kept or 0)
+    caller = CALLER_BYTES + 2**26 + (8 * n * (6 * shape.width + 8) if kept is None else 0)
+    return Memory(task, BASE_BYTES + always + task, caller)
+
+
+def coordinate_bytes(n_frames: int, n_modes: int, n_workers: int) -> int:
+    """Bytes that a worker keeps of the coordinates and row sums of all frames, a third more than its even share.
+
+    Examples
+    --------
+    >>> coordinate_bytes(1000, 4, 2)
+    27000
+    """
+    return int(_UNEVEN * 8 * n_frames * (n_modes + 1) / n_workers)
+
+
+def projected_memory(shape: Shape, n_landmarks: int) -> Memory:
+    """Bound the memory of landmarks whose number a residual decides: decompositions of them, or one block's strips.
+
+    What is kept on the workers beside, if there is room for it, is not in it.
+    """
+    n, side, met = shape.n_frames, min(shape.tile, shape.n_frames), n_landmarks + 256
+    pieces = min(FRAMES_TOGETHER, side) * met * (3 * shape.itemsize + 8)
+    made = shape.making_bytes(side) + 2 * shape.block_bytes(side) + side * met * shape.itemsize + pieces
+    carrying = _slab_bytes(max(link_rows(n, shape.n_axes), side), shape.n_axes) + made + 3 * 8 * n_landmarks**2
+    solving = (4 * (4 + 2) + 6) * 8 * n_landmarks**2
+    task = max(carrying, solving, _slab_bytes(gather_rows(n, shape.n_axes), shape.n_axes) + 2 * shape.sparse_bytes(met))
+    kept = 2 * shape.sparse_bytes(2 * n_landmarks + 256) + 8 * 4 * n_landmarks**2 + 2**26
+    caller = CALLER_BYTES + 8 * n * (6 * shape.width + 8) + 3 * 8 * n_landmarks**2 + 2**26
     return Memory(task, BASE_BYTES + kept + task, caller)
+
+
+def strip_bytes(shape: Shape, n_met: int) -> int:
+    """Bytes of the blocks of all frames and of their affinities to some others, on all workers together.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> kind = SimpleNamespace(numbers=lambda *_: 12, halo_rows=lambda _: 0)
+    >>> axes = SimpleNamespace(width=3)
+    >>> narrow = SimpleNamespace(axes=axes, itemsize=4, kind=kind, rank=3, window=21)
+    >>> strip_bytes(Shape(1000, narrow, 512, 21), 8)
+    80000
+    """
+    return shape.block_bytes(shape.n_frames) + shape.n_frames * n_met * shape.itemsize
 
 
 def _slab_bytes(rows: int, n_axes: int) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import dask.array as da
+
 from manifold_observer.tasks.arrays import Floats, Integers
 from manifold_observer.tasks.engine.distance import Distance
 from manifold_observer.tasks.engine.kernel import Scale
@@ -35,12 +37,15 @@ class Problem(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Eigenpairs by descending eigenvalue, row sums, scale, lift where it is known, attributes, landmarks to extend."""
+    """Eigenpairs by descending eigenvalue, row sums, scale, lift where it is known, attributes, landmarks to extend.
+
+    Coordinates and row sums of landmarks alone may be Dask arrays, of what the workers keep.
+    """
 
     eigenvalues: Floats
     residuals: Floats
-    coordinates: Floats
-    degrees: Floats
+    coordinates: Floats | da.Array
+    degrees: Floats | da.Array
     scale: Scale
     lift: Floats | None
     attrs: Attrs

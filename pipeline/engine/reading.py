@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import dask.array as da
 import numpy as np
 
 from manifold_observer.tasks.arrays import Array, Floats
@@ -11,7 +12,8 @@ from manifold_observer.tasks.engine import diffusion
 from manifold_observer.tasks.engine.moments import Axes
 from manifold_observer.tasks.observers import observer
 
-from ..graph.compute import Progress, compute, task
+from ..graph.compute import Progress, stream, task
+from ..graph.kept import array_of
 from ..graph.slabs import ROWS_BYTES, rows_of
 from ..graph.spans import blocks
 from .blocks import Table
@@ -24,23 +26,37 @@ class Features(NamedTuple):
 
     lift: Floats
     principal_lift: Floats | None
-    principal: Floats | None
+    principal: Floats | da.Array | None
 
 
-def read_features(rows: Table, measured: Measured, psi: Floats, progress: Progress) -> Features:
-    """One pass over the frames, for what coordinates mean in features and for principal components."""
+def read_features(rows: Table, measured: Measured, psi: Floats | da.Array, progress: Progress) -> Features:
+    """One pass over the frames, for what coordinates mean in features and for principal components.
+
+    These are lazy where the coordinates are.
+    """
     axes, m = measured.axes, psi.shape[1]
     k = 0 if measured.shrunk is None or axes.basis is None else PRINCIPAL
     basis = np.zeros((rows.n_features, 0)) if axes.basis is None else axes.basis[:, :k]
     spans = blocks(rows.n_frames, max(1, ROWS_BYTES // (8 * rows.n_features)))
-    parts = [task(_lift_sum, rows_of(rows.data, span), axes, psi[span[0] : span[1]], basis) for span in spans]
-    found = compute(parts, "lift", progress)
+    here = isinstance(psi, np.ndarray)
+    parts = (task(_lift_sum, rows_of(rows.data, span), axes, rows_of(psi, span), basis, here) for span in spans)
+    found = list(stream(parts, len(spans), "lift", progress))
     total: Floats = sum(one for one, _ in found) / rows.n_frames
-    return Features(total[:, :m], total[:, m:], np.concatenate([own for _, own in found]))
+    if here:
+        return Features(total[:, :m], total[:, m:], np.concatenate([own for _, own in found]))
+    # Made from the frames where they are used.
+    later = [task(_components, rows_of(rows.data, span), axes, basis) for span in spans]
+    own = array_of(later, [stop - start for start, stop in spans], k, np.asarray)
+    return Features(total[:, :m], total[:, m:], own)
 
 
-def _lift_sum(frames: Array, axes: Axes, psi: Floats, basis: Floats) -> tuple[Floats, Floats]:
-    """One block's share of the lift, and its principal components: by rows, the same bits in any block."""
+def _components(frames: Array, axes: Axes, basis: Floats) -> Floats:
+    """Principal components of one block: by rows, the same bits in any block."""
+    return observer.project(axes.condition(np.asarray(frames, np.float64)), axes.mean, basis.T)
+
+
+def _lift_sum(frames: Array, axes: Axes, psi: Floats, basis: Floats, wanted: bool) -> tuple[Floats, Floats]:
+    """One block's share of the lift, and its principal components if they are wanted here."""
     values = axes.condition(np.asarray(frames, np.float64))
     principal = observer.project(values, axes.mean, basis.T)
-    return diffusion.lift_sum(values, axes.mean, np.hstack([psi, principal])), principal
+    return diffusion.lift_sum(values, axes.mean, np.hstack([psi, principal])), principal if wanted else principal[:0]

@@ -15,10 +15,11 @@ from manifold_observer.tasks.engine.shrinkage import Shrinkage, Spread
 
 from ..graph.compute import Progress, compute, task
 from ..graph.slabs import rows_of
+from ..graph.spans import Span
 from ..graph.warn import warn
 from .blocks import Part, Table, part_of, slab_of
 from .config import EmbedConfig
-from .cuts import run_numbers, sample_spans
+from .cuts import numbered_runs, sample_spans
 from .eigensolve import USUAL_MODES
 
 # Windows that give the intensity, in runs; all of them in shorter recordings.
@@ -96,7 +97,10 @@ def shrink(rows: Table, turned: Turned, window: int, config: EmbedConfig, progre
     coordinates foretell more of the features.
     """
     spans = sample_spans(rows.n_frames, _WINDOW_RUN, _WINDOWS)
-    parts = [part_of(rows, span, window) for span in spans]
+    compared = sample_spans(rows.n_frames, _COMPARED_RUN, _COMPARED)
+    parts = [part_of(rows, span, window) for span in (*spans, *compared)]
+    sample = _Sample(parts[len(spans) :], compared, [rows.segment[slice(*span)] for span in compared])
+    parts = parts[: len(spans)]
     spreads = compute([task(_spread, turned.axes, part, window) for part in parts], "covariances", progress)
     freedom = sum(one.freedom for one in spreads)
     width = turned.axes.width
@@ -104,10 +108,12 @@ def shrink(rows: Table, turned: Turned, window: int, config: EmbedConfig, progre
     ridge = _RIDGE * float(turned.variances.mean())
     names = shrinkage.TARGETS if config.shrinkage == "auto" else (config.shrinkage,)
     target = shrinkage.pooled(mean) if "pooled" in names else None
-    apart = [] if target is None else compute([task(_apart, turned.axes, part, window, target) for part in parts])
-    asked = shrinkage.intensities(spreads, apart, width)
+    apart = [] if target is None else [task(_apart, turned.axes, part, window, target) for part in parts]
+    light = [one._replace(total=mean[:0]) for one in spreads]  # sent where the distances are, which are many
+    asked = compute([task(shrinkage.intensities, light, apart, width)])[0]
     ways = {name: Shrinkage(asked[name], ridge, window, mean, name) for name in names}
-    found = _compare(rows, turned.axes, window, ways, progress)
+    tasks: list[Delayed] = [task(_foretell, turned.axes, *sample, window, how) for how in ways.values()]
+    found: dict[str, _Compared] = dict(zip(ways, compute(tasks, "covariances", progress), strict=True))
     said = {name: own.said for name, own in found.items()}
     best = max(said, key=lambda name: said[name].share)
     return Shrunk(ways[best], said, found[best].scale)
@@ -139,16 +145,12 @@ class _Compared(NamedTuple):
     scale: float | None
 
 
-def _compare(
-    rows: Table, axes: Axes, window: int, ways: dict[str, Shrinkage], progress: Progress
-) -> dict[str, _Compared]:
-    """What the coordinates of some runs of frames foretell, way by way."""
-    spans = sample_spans(rows.n_frames, _COMPARED_RUN, _COMPARED)
-    parts = [part_of(rows, span, window) for span in spans]
-    run = run_numbers(rows.segment, spans)
-    n_modes = max(1, min(USUAL_MODES, len(run) - 2))
-    tasks: list[Delayed] = [task(_foretell, axes, parts, window, how, run, n_modes) for how in ways.values()]
-    return dict(zip(ways, compute(tasks, "covariances", progress), strict=True))
+class _Sample(NamedTuple):
+    """Some runs of frames on which the targets are compared, and the segments of their frames, span by span."""
+
+    parts: list[Part]
+    spans: list[Span]
+    segments: list[Integers]
 
 
 def _sampled_axes(whole: Axes, frames: list[Array], most: int) -> tuple[Floats, Floats]:
@@ -173,13 +175,16 @@ def _apart(axes: Axes, part: Part, window: int, target: Floats) -> Floats:
     return shrinkage.apart(slab.frames, slab.starts, slab.widths_of(window), target)
 
 
-def _foretell(axes: Axes, parts: list[Part], window: int, how: Shrinkage, run: Integers, n_modes: int) -> _Compared:
-    """What the coordinates of some runs say."""
+def _foretell(
+    axes: Axes, parts: list[Part], spans: list[Span], segments: list[Integers], window: int, how: Shrinkage
+) -> _Compared:
+    """What the coordinates of some runs foretell, where covariances are shrunk in one way."""
     slabs = [slab_of(axes, part) for part in parts]
+    run = numbered_runs(segments, spans)
     frames = np.concatenate([slab.frames[slab.rows] for slab in slabs])
     precision = np.concatenate(
         [shrinkage.precisions(slab.frames, slab.starts, slab.widths_of(window), how) for slab in slabs]
     )
-    found = foretelling.coordinates(frames, precision, n_modes)
+    found = foretelling.coordinates(frames, precision, max(1, min(USUAL_MODES, len(run) - 2)))
     said = foretelling.foretold(foretelling.both(frames, found.coordinates, PRINCIPAL), frames, run)
     return _Compared(said, found.scale if found.mostly_equal else None)

@@ -76,27 +76,32 @@ def scan_zarr(root: Path) -> dict[str, Stored]:
     ValueError: open_recording: ... must be decoded by known codecs; got 'pickle' for array 'x'. ...
     """
     found: dict[str, Stored] = {}
-    waiting, seen = [root], 0
+    waiting, seen = [""], 0  # names below the root: every opening comes through here, and paths are slow to make
     while waiting:
-        folder = waiting.pop()
-        arrays = [array for name in DOCUMENTS if (array := _array_of(root, folder, name))]
-        if arrays and folder in (root, root / folder.name):
-            found["recording" if folder == root else folder.name] = stored_of(
-                root, folder.name, arrays[0], partial(_count, root, folder)
-            )
+        where = waiting.pop()
+        folder = os.path.join(root, where)
+        arrays = [array for name in DOCUMENTS if (array := _array_of(root, where or ".", folder, name))]
+        if arrays and "/" not in where:
+            name = where or root.name
+            found[where or "recording"] = stored_of(root, name, arrays[0], partial(_count, root, Path(folder)))
         if not arrays:
-            waiting += _folders(root, folder)
+            waiting += [f"{where}/{name}" if where else name for name in _folders(root, folder)]
         seen += 1
-        if seen > _MOST_FOLDERS or len(folder.relative_to(root).parts) > _DEEPEST:
+        if seen > _MOST_FOLDERS or where.count("/") >= _DEEPEST:
             got = f"more ({folder})"
             must = f"hold at most {_MOST_FOLDERS} groups, {_DEEPEST} within each other"
             raise refusal(root, must, got, "Name the group that holds the recording")
     return found
 
 
-def _array_of(root: Path, folder: Path, name: str) -> dict[str, Any]:
+def _array_of(root: Path, where: str, folder: str, name: str) -> dict[str, Any]:
     """The array that a document in a folder describes, empty where it describes none; all that it names are checked."""
-    return scanned(root, str(folder.relative_to(root)), name, _document(root, folder, name))
+    path = os.path.join(folder, name)
+    try:
+        entry = os.lstat(path)
+    except FileNotFoundError:
+        return {}
+    return scanned(root, where, name, _document(root, Path(path), entry))
 
 
 def scanned(root: Place, where: str, name: str, document: dict[str, Any]) -> dict[str, Any]:
@@ -112,14 +117,10 @@ def scanned(root: Place, where: str, name: str, document: dict[str, Any]) -> dic
     return document
 
 
-def _document(root: Path, folder: Path, name: str) -> dict[str, Any]:
-    """Read one document; an absent one is empty."""
-    path = folder / name
-    try:
-        size = _checked_entry(root, path, path.lstat())
-    except FileNotFoundError:
-        return {}
-    if name == ".zmetadata" and size > MOST_BYTES:
+def _document(root: Path, path: Path, entry: os.stat_result) -> dict[str, Any]:
+    """Read one document."""
+    size = _checked_entry(root, path, entry)
+    if path.name == ".zmetadata" and size > MOST_BYTES:
         return {}  # stores are opened without it
     check_length(root, path, size)
     return parsed(root, path, path.read_bytes())
@@ -272,15 +273,15 @@ def is_chunk(key: str, counts: list[int]) -> bool:
     return all(int(part) < count for part, count in zip(parts, counts, strict=True))
 
 
-def _folders(root: Path, folder: Path) -> list[Path]:
-    """Folders in a group."""
+def _folders(root: Path, folder: str) -> list[str]:
+    """Names of the folders in a group."""
     found = []
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_symlink():
                 _checked_entry(root, Path(entry.path), entry.stat(follow_symlinks=False))
             elif entry.is_dir(follow_symlinks=False):
-                found.append(Path(entry.path))
+                found.append(entry.name)
     return found
 
 

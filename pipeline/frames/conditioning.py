@@ -21,16 +21,19 @@ def conditioning_of(embedding: xr.Dataset) -> Conditioning | None:
     if "feature_scale" not in embedding:
         return None
     attrs = embedding.attrs
-    return Conditioning(
-        str(attrs["transform"]), float(attrs["transform_floor"]), np.asarray(embedding["feature_scale"].values)
-    )
+    limits = np.asarray(embedding["feature_limit"].values) if "feature_limit" in embedding else None
+    scale = np.asarray(embedding["feature_scale"].values)
+    return Conditioning(str(attrs["transform"]), float(attrs["transform_floor"]), scale, limits)
 
 
 def kept(conditioning: Conditioning | None) -> tuple[dict[str, Any], dict[str, float | str]]:
     """Variables and attributes by which an embedding keeps it."""
     if conditioning is None:
         return {}, {"transform": "none"}
-    return {"feature_scale": ("feature", conditioning.scale)}, {
+    variables: dict[str, Any] = {"feature_scale": ("feature", conditioning.scale)}
+    if conditioning.limits is not None:
+        variables["feature_limit"] = (("side", "feature"), conditioning.limits)
+    return variables, {
         "transform": conditioning.transform,
         "transform_floor": conditioning.floor,
     }

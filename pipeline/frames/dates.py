@@ -8,6 +8,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from ..graph.limits import LAZY_FRAMES
+
 Labelled = TypeVar("Labelled", xr.DataArray, xr.Dataset)
 
 # Nanoseconds that float64 tells apart as seconds: a hundred days. Longer recordings are dated to the microsecond.
@@ -49,8 +51,17 @@ def in_dates(labelled: Labelled) -> Labelled:
         return labelled
     time = labelled["time"]
     attrs = {name: value for name, value in time.attrs.items() if name not in ("units", "start_time")}
-    dates = to_dates(time.values, str(time.attrs["start_time"]))
-    return labelled.assign_coords(time=(time.dims, dates, attrs))
+    return labelled.assign_coords(time=(time.dims, _dates(time.variable, str(time.attrs["start_time"])), attrs))
+
+
+def _dates(time: xr.Variable, start: str) -> Any:
+    """Date-times of seconds; those of long stored clocks are made as they are read."""
+    if time._in_memory or time.size <= LAZY_FRAMES:
+        return to_dates(time.values, start)
+    lazy = time if time.chunks else time.chunk(dict.fromkeys(time.dims, LAZY_FRAMES))
+    # The clock runs forwards: its ends tell how fine dates can be.
+    most = float(np.abs(time[[0, -1]].values).max())
+    return lazy.data.map_blocks(to_dates, start, most, dtype="datetime64[ns]", meta=np.empty(0, "datetime64[ns]"))
 
 
 AS_RECORDED = "recorded"
@@ -108,7 +119,7 @@ def _begun(labelled: Labelled, start: Any, what: str) -> Labelled:
     if np.datetime64(own.removesuffix("Z")) != np.datetime64(said):
         raise ValueError(f"{what}: start must be that of the recording, {own}; got {said}. Leave it out.")
     attrs = {**labelled["time"].attrs, "start_time": own}
-    return labelled.assign_coords(time=(labelled["time"].dims, labelled["time"].values, attrs))
+    return labelled.assign_coords(time=_with_attrs(labelled["time"].variable, attrs))
 
 
 def as_calendar(stored: xr.Dataset) -> xr.Dataset:
@@ -125,7 +136,7 @@ def as_calendar(stored: xr.Dataset) -> xr.Dataset:
     time = stored["time"].variable
     since = f"seconds since {time.attrs['start_time']}"
     attrs = {**time.attrs, "units": since, "calendar": "proleptic_gregorian"}
-    return stored.assign_coords(time=xr.Variable(time.dims, time.data, attrs, time.encoding))
+    return stored.assign_coords(time=_with_attrs(time, attrs))
 
 
 def from_calendar(stored: xr.Dataset) -> xr.Dataset:
@@ -134,12 +145,20 @@ def from_calendar(stored: xr.Dataset) -> xr.Dataset:
         return stored
     time = stored["time"].variable
     attrs = {name: value for name, value in time.attrs.items() if name != "calendar"} | {"units": "s"}
-    return stored.assign_coords(time=xr.Variable(time.dims, time.data, attrs, time.encoding))
+    return stored.assign_coords(time=_with_attrs(time, attrs))
 
 
-def to_dates(seconds: NDArray[np.float64], start: str) -> NDArray[np.datetime64]:
-    """Date-times that lie so many seconds after a start in ISO 8601; UTC where that says Z."""
-    most = float(np.abs(seconds).max()) if seconds.size else 0.0
+def _with_attrs(variable: xr.Variable, attrs: dict[Any, Any]) -> xr.Variable:
+    """The same numbers, read or not, with other attributes."""
+    renamed = variable.copy(deep=False)
+    renamed.attrs = attrs
+    return renamed
+
+
+def to_dates(seconds: NDArray[np.float64], start: str, most: float | None = None) -> NDArray[np.datetime64]:
+    """Date-times that lie so many seconds, ``most`` at most, after a start in ISO 8601; UTC where that says Z."""
+    if most is None:
+        most = float(np.abs(seconds).max()) if seconds.size else 0.0
     ticks = np.rint(seconds * 1e9) if most < _EXACT_SECONDS else np.rint(seconds * 1e6) * 1e3
     return np.datetime64(start.removesuffix("Z"), "ns") + ticks.astype(np.int64).astype("timedelta64[ns]")
 

@@ -64,7 +64,7 @@ def check_bins(dtypes: Sequence[np.dtype[Any]], bins: int | None) -> None:
         raise ValueError(f"histogram: bins must be at least 1; got {bins}.")
     if bins is None and not all(dtype.kind in "iub" for dtype in dtypes):
         raise ValueError(
-            f"histogram: samples of dtype {dtypes[0]} need explicit bins. Give edges=np.linspace(...), "
+            f"histogram: samples of dtype {dtypes[0]} need explicit bins. Give their edges, "
             "or bins=10 for equal bins over the range of the data."
         )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any, TypeGuard
@@ -21,6 +22,9 @@ from manifold_observer.tasks.frames import histogram as histogram_task
 from manifold_observer.tasks.frames import log_rms as log_rms_task
 from manifold_observer.tasks.frames import stft as stft_task
 
+from ..graph.compute import task
+from ..graph.kept import array_of
+from ..graph.limits import LAZY_FRAMES
 from .carried import carried
 from .edges import given_edges, shared_edges
 from .given import keeps_dates
@@ -296,17 +300,8 @@ def _frames(
     attrs: dict[str, Any],
 ) -> xr.DataArray:
     """One task a run of frames, or some short ones, reading just its own samples."""
-    name = attrs["features"]
     ticks = clock(recording)
-    length = _samples_in(frame, ticks, recording, f"{name}: frame")
-    stride = _samples_in(hop, ticks, recording, f"{name}: hop") if hop is not None else length
-    runs = frame_runs(ticks.segments, length, stride, recording.sizes["channel"])
-    if not runs:
-        longest = max((stop - start for start, stop in ticks.segments), default=0)
-        raise ValueError(
-            f"{name}: frame must fit into a segment of the recording; got {length} samples where the longest "
-            f"holds {longest}. Choose a shorter frame."
-        )
+    length, stride, runs = _runs(recording, ticks, attrs["features"], frame, hop)
     groups = run_groups(runs, length, stride, recording.sizes["channel"])
     frames = xr.DataArray(
         computed(recording.data, groups, Cut(compute, length, stride, labels["channel"].size)),
@@ -328,16 +323,89 @@ def _frames(
     return annotate(frames.to_dataset())["frames"]
 
 
+def count_frames(recording: xr.DataArray, name: str, frame: Frame, hop: Frame | None = None) -> int:
+    """Frames that features would make of a recording; nothing is read.
+
+    Parameters
+    ----------
+    recording
+        Dims ``(time, channel)``.
+    name
+        Kind of features.
+    frame, hop
+        As the features take them.
+
+    Raises
+    ------
+    ValueError
+        What the features would say of frame and hop.
+
+    Examples
+    --------
+    >>> count_frames(xr.DataArray(np.zeros((300, 2)), dims=("time", "channel")), "histogram", 60)
+    5
+    """
+    if name == "identity":
+        return recording.sizes["time"]
+    recording = _checked(recording, name)
+    return sum(run.n_frames for run in _runs(recording, clock(recording), name, frame, hop)[2])
+
+
+def _runs(
+    recording: xr.DataArray, ticks: Clock, name: str, frame: Frame, hop: Frame | None
+) -> tuple[int, int, list[FrameRun]]:
+    """Samples in a frame and between two, and the runs of frames, of which there must be one."""
+    length = _samples_in(frame, ticks, recording, f"{name}: frame")
+    stride = _samples_in(hop, ticks, recording, f"{name}: hop") if hop is not None else length
+    runs = frame_runs(ticks.segments, length, stride, recording.sizes["channel"])
+    if not runs:
+        longest = max((stop - start for start, stop in ticks.segments), default=0)
+        raise ValueError(
+            f"{name}: frame must fit into a segment of the recording; got {length} samples where the longest "
+            f"holds {longest}. Choose a shorter frame."
+        )
+    return length, stride, runs
+
+
 def _frame_coords(
     recording: xr.DataArray, ticks: Clock, runs: list[FrameRun], length: int, stride: int
 ) -> dict[str, Any]:
     """Centre and segment of every frame."""
-    firsts = np.concatenate([run.first_sample + stride * np.arange(run.n_frames) for run in runs])
     kept = {segment: number for number, segment in enumerate(dict.fromkeys(run.segment for run in runs))}
-    segment = np.concatenate([np.full(run.n_frames, kept[run.segment], np.int64) for run in runs])
-    centre = (ticks.at(firsts) + ticks.at(firsts + length - 1)) / 2
     note = {} if ticks.known else {"comment": "the recording has no clock: sample numbers stand for seconds"}
     start = start_time(recording)
     if start is not None:
         note["start_time"] = start
+    numbered = [run._replace(segment=kept[run.segment]) for run in runs]
+    if ticks.counted and sum(run.n_frames for run in runs) > LAZY_FRAMES:
+        return _lazy_coords(ticks, numbered, length, stride, note)
+    centre, segment = _centres(ticks, numbered, length, stride), _segments(numbered)
     return {"time": ("frame", centre, note), "segment": ("frame", segment)}
+
+
+def _lazy_coords(ticks: Clock, runs: list[FrameRun], length: int, stride: int, note: dict[str, str]) -> dict[str, Any]:
+    """The same of many frames, made as they are used: a few numbers tell all of them."""
+    groups: list[list[FrameRun]] = [[]]
+    for run in runs:
+        if sum(one.n_frames for one in groups[-1]) + run.n_frames > LAZY_FRAMES and groups[-1]:
+            groups.append([])
+        groups[-1].append(run)
+    lengths = [sum(run.n_frames for run in group) for group in groups]
+    bare = replace(ticks, segments=[])  # which may be as many as there are frames
+    centres = [task(_centres, bare, group, length, stride) for group in groups]
+    segments = [task(_segments, group) for group in groups]
+    return {
+        "time": ("frame", array_of(centres, lengths, None, np.asarray), note),
+        "segment": ("frame", array_of(segments, lengths, None, np.asarray, dtype=np.int64)),
+    }
+
+
+def _centres(ticks: Clock, runs: list[FrameRun], length: int, stride: int) -> NDArray[np.float64]:
+    """Time of the centre of every frame."""
+    firsts = np.concatenate([run.first_sample + stride * np.arange(run.n_frames) for run in runs])
+    return np.asarray((ticks.at(firsts) + ticks.at(firsts + length - 1)) / 2)
+
+
+def _segments(runs: list[FrameRun]) -> NDArray[np.int64]:
+    """Segment of every frame."""
+    return np.concatenate([np.full(run.n_frames, run.segment, np.int64) for run in runs])

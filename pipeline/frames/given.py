@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -14,6 +14,7 @@ import xarray as xr
 
 from ..graph.compute import or_watched, silent
 from .dates import in_dates, in_seconds, is_dated
+from .segments import pieces
 
 RECORDING_START = "recording_start"
 """Attribute of frames with date-times: when their recording started."""
@@ -210,23 +211,33 @@ def _with_numbered_segments(labelled: Labelled) -> Labelled:
 
 def _check_forward(what: str, frames: xr.DataArray) -> None:
     """Time must not go backwards, nor stand, within a segment."""
-    times = np.asarray(frames["time"].values)
-    if times.dtype.kind not in "fiu":
+    kind = frames["time"].dtype
+    if kind.kind not in "fiu":
         raise TypeError(
-            f"{what}: time must be numbers of seconds or date-times; got dtype {times.dtype}. Convert it, as with "
+            f"{what}: time must be numbers of seconds or date-times; got dtype {kind}. Convert it, as with "
             "pandas.to_datetime."
         )
-    same = np.ones(max(len(times) - 1, 0), bool)
+    first, last = 0, None
+    for piece in _clock_pieces(frames):
+        # The frame before each piece comes with it.
+        times, segment = piece if last is None else (np.concatenate(pair) for pair in zip(last, piece, strict=True))
+        bad = np.flatnonzero((np.diff(segment) == 0) & ~(np.diff(times) > 0))
+        if len(bad):
+            at = int(bad[0])
+            raise ValueError(
+                f"{what}: time must increase from frame to frame; got {times[at]:g} and {times[at + 1]:g} s at frames "
+                f"{first + at} and {first + at + 1}. Join the frames of several recordings with mo.concat([...]), or "
+                "give every recording a number in 'segment'."
+            )
+        first, last = first + len(times) - 1, (times[-1:], segment[-1:])
+
+
+def _clock_pieces(frames: xr.DataArray) -> Iterator[tuple[Any, Any]]:
+    """Times and segments of some frames after the other; one segment where nothing is said of it."""
     if "segment" in frames.coords:
-        same = np.diff(np.asarray(frames["segment"].values)) == 0
-    bad = np.flatnonzero(same & ~(np.diff(times) > 0))
-    if len(bad):
-        at = int(bad[0])
-        raise ValueError(
-            f"{what}: time must increase from frame to frame; got {times[at]:g} and {times[at + 1]:g} s at frames {at} "
-            f"and {at + 1}. Join the frames of several recordings with mo.concat([...]), or give every recording "
-            "a number in 'segment'."
-        )
+        yield from zip(pieces(frames["time"]), pieces(frames["segment"]), strict=True)
+    else:
+        yield from ((times, np.zeros(len(times))) for times in pieces(frames["time"]))
 
 
 def _dated(result: Any) -> Any:

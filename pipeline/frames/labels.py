@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from manifold_observer.tasks.frames.ticks import GAP_PERIODS
 
 from .given import array_of
+from .segments import Segments, pieces
 
 MAKE_FRAMES = "Make them with mo.histogram, mo.stft, mo.log_rms or mo.identity."
 
@@ -84,6 +86,31 @@ def segment_of(labelled: xr.DataArray | xr.Dataset) -> NDArray[np.int64]:
         steps = steps / np.timedelta64(1, "s")
     period = float(labelled.attrs.get("frame_period", np.median(steps)))
     return np.concatenate([[0], np.cumsum(steps > GAP_PERIODS * period)])
+
+
+def segments_of(labelled: xr.DataArray | xr.Dataset) -> Segments:
+    """The same as :func:`segment_of`, as stretches; stored labels are read a piece at a time.
+
+    Examples
+    --------
+    >>> segments_of(xr.DataArray([1.0, 2.0], dims="frame", coords={"segment": ("frame", [3, 4])})).spans()
+    [(0, 1), (1, 2)]
+    """
+    if "segment" in labelled.coords:
+        return Segments.of(pieces(labelled["segment"]))
+    time = labelled.coords.get("time")
+    held = time is None or time.variable._in_memory or "frame_period" not in labelled.attrs
+    return Segments.of([segment_of(labelled)] if held else _after_holes(labelled))
+
+
+def _after_holes(labelled: xr.DataArray | xr.Dataset) -> Iterator[NDArray[np.int64]]:
+    """Segments between holes of stored times, a piece at a time."""
+    last, number, period = np.zeros(0), 0, float(labelled.attrs["frame_period"])
+    for times in pieces(labelled["time"]):
+        steps = np.diff(np.concatenate([last, times])) if len(last) else np.diff(times, prepend=times[:1])
+        found = number + np.cumsum(steps > GAP_PERIODS * period)
+        last, number = times[-1:], int(found[-1])
+        yield found
 
 
 def channels_of(labelled: xr.DataArray | xr.Dataset) -> NDArray[Any] | None:

@@ -5,15 +5,90 @@ A frame never leaves its segment.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from ..graph.spans import Integers, Span, segment_spans
 
 # Bytes of samples that one feature task reads (float64), about.
 FEATURE_TASK_BYTES = 2**24
+
+
+# Labels that are looked at together, where those of a recording are not here.
+_READ_TOGETHER = 2**19
+
+
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """Segment of every frame, held as stretches of one number; some frames are read as the whole array gives them.
+
+    Examples
+    --------
+    >>> Segments.of([np.array([4, 4]), np.array([4, 5])])[2:]
+    array([4, 5])
+    """
+
+    firsts: Integers
+    """First frame of every stretch."""
+    numbers: Integers
+    """Its number."""
+    n: int
+    """Frames in all."""
+
+    @classmethod
+    def of(cls, parts: Iterable[Integers]) -> Segments:
+        """Of arrays one after the other; one is held at a time."""
+        firsts, numbers, n = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
+        for part in parts:
+            own = np.flatnonzero(restarts(part))
+            firsts.append(n + own)
+            numbers.append(part[own])
+            n += len(part)
+        joined = np.concatenate(numbers[1:] or numbers)
+        kept = restarts(joined)
+        return cls(np.concatenate(firsts)[kept], joined[kept], n)
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, which: Any) -> Any:
+        """Numbers of some frames."""
+        if isinstance(which, slice):
+            which = np.arange(*which.indices(self.n))
+        return self.numbers[np.searchsorted(self.firsts, which, side="right") - 1]
+
+    def spans(self) -> list[Span]:
+        """Frames of every stretch."""
+        return list(zip(self.firsts.tolist(), [*self.firsts[1:].tolist(), self.n], strict=True)) if self.n else []
+
+
+def pieces(labels: xr.DataArray) -> Iterator[NDArray[Any]]:
+    """Values of a label one piece after the other; those that are stored are not all held.
+
+    Examples
+    --------
+    >>> [piece.tolist() for piece in pieces(xr.DataArray([1, 2], dims="frame"))]
+    [[1, 2]]
+    """
+    variable = labels.variable
+    for first in range(0, len(variable), _READ_TOGETHER):
+        yield np.asarray(variable[first : first + _READ_TOGETHER].values)
+
+
+def at(labels: xr.DataArray, frames: Integers) -> NDArray[np.float64]:
+    """Values of a label at some frames, as float64.
+
+    Examples
+    --------
+    >>> at(xr.DataArray([1, 2], dims="frame"), np.array([1]))
+    array([2.])
+    """
+    return np.asarray(labels.variable[frames].values, np.float64)
 
 
 class FrameRun(NamedTuple):
@@ -100,7 +175,7 @@ def _covered(n: int, frame: int, hop: int) -> int:
     return (total - 1) * hop + frame if total else 0
 
 
-def short_segments(segment: Integers, window: int) -> list[Span]:
+def short_segments(segment: Integers | Segments, window: int) -> list[Span]:
     """Spans of the segments that hold no whole window.
 
     Examples
@@ -108,7 +183,8 @@ def short_segments(segment: Integers, window: int) -> list[Span]:
     >>> short_segments(np.array([0, 0, 3]), 2)
     [(2, 3)]
     """
-    return [(start, stop) for start, stop in segment_spans(segment) if stop - start < window]
+    spans = segment.spans() if isinstance(segment, Segments) else segment_spans(segment)
+    return [(start, stop) for start, stop in spans if stop - start < window]
 
 
 def restarts(segment: Integers) -> NDArray[np.bool_]:
@@ -122,7 +198,7 @@ def restarts(segment: Integers) -> NDArray[np.bool_]:
     return np.concatenate([[True], np.diff(segment) != 0]) if len(segment) else np.zeros(0, bool)
 
 
-def check_windows(segment: Integers, window: int) -> None:
+def check_windows(segment: Integers | Segments, window: int) -> None:
     """Refuse segments that hold no whole window, by the first of them.
 
     Raises

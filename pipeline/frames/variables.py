@@ -28,6 +28,7 @@ VARIABLES: dict[str, Variable] = {
     "feature_mean": Variable(("feature",), "f", "1", "mean of the feature over the embedded frames"),
     "feature_variance": Variable(("feature",), "f", "1", "variance of the feature over the embedded frames"),
     "feature_scale": Variable(("feature",), "f", "1", "what conditioned features are divided by"),
+    "feature_limit": Variable(("side", "feature"), "f", "1", "what plain features beyond it count as, below and above"),
     "axes": Variable(("feature", "axis"), "f", "1", "leading principal axes of the conditioned features"),
     "mean_covariance": Variable(("axis", "axis_1"), "f", "1", "mean local covariance of the frames along the axes"),
     "principal": Variable(("frame", "component"), "f", "1", "leading principal components of the conditioned features"),

@@ -7,7 +7,6 @@ it made with :func:`persist` and reads numbers back with :func:`compute`.
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
@@ -22,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from manifold_observer.tasks.arrays import aligned, like
 
-from .shared import is_in_this_thread
+from .client import on_cluster, session_client
 from .slabs import Reading
 
 # Tasks in hand for each thread of a cluster where they are given out in turn: one runs, the next has its frames.
@@ -273,6 +272,41 @@ def stream(items: Iterable[Delayed], total: int, stage: str, progress: Progress 
             next_one += 1
 
 
+def stream_kept(
+    items: Iterable[Delayed], total: int, stage: str, progress: Progress = silent
+) -> Iterator[tuple[Delayed, Any]]:
+    """As :func:`stream`, for items that give two values: the first stays where it was made, the second comes here.
+
+    Parameters
+    ----------
+    items
+        Delayed pairs, made with ``outputs=2``.
+    total
+        How many.
+    stage
+        Name of the stage, for the progress.
+    progress
+        Called as parts are done.
+
+    Yields
+    ------
+    The first value, delayed and computed already, and the second.
+    """
+    if not on_cluster():
+        made = persist(list(items), stage, progress)
+        yield from ((pair[0], compute([pair[1]])[0]) for pair in made)
+        return
+    progress(stage, 0, total)
+    early: dict[int, Any] = {}
+    next_one = 0
+    for done, (number, kept, future) in enumerate(_in_turn(tuple(item) for item in items), 1):
+        early[number] = kept[0], aligned(future.result())
+        progress(stage, done, total)
+        while next_one in early:
+            yield early.pop(next_one)
+            next_one += 1
+
+
 def as_done(items: Iterable[Delayed]) -> Iterator[tuple[int, Any]]:
     """Compute independent items and give each as soon as it is done, with its number.
 
@@ -294,7 +328,7 @@ def as_done(items: Iterable[Delayed]) -> Iterator[tuple[int, Any]]:
         for number, item in enumerate(items):
             yield number, compute([item])[0]
         return
-    for number, _, future in _in_turn(items):
+    for number, _, future in _in_turn((item,) for item in items):
         yield number, aligned(future.result())
 
 
@@ -302,23 +336,23 @@ def persist_in_turn(items: Iterable[Delayed]) -> list[Delayed]:
     """As :func:`persist`, for many items that read much: see :func:`stream`."""
     if not on_cluster():
         return persist(list(items), "")
-    return [kept for _, kept, _ in sorted(_in_turn(items), key=itemgetter(0))]
+    return [kept for _, (kept,), _ in sorted(_in_turn((item,) for item in items), key=itemgetter(0))]
 
 
-def _in_turn(items: Iterable[Delayed]) -> Iterator[tuple[int, Delayed, Any]]:
-    """Give a cluster a few items at a time; number, kept value and future of each as they are done."""
+def _in_turn(items: Iterable[tuple[Delayed, ...]]) -> Iterator[tuple[int, tuple[Delayed, ...], Any]]:
+    """Give a cluster a few items at a time; number, kept values and future of the last of them as they are done."""
     from distributed import as_completed, default_client, futures_of  # noqa: PLC0415
 
     waiting = enumerate(items)
-    in_hand: dict[Any, tuple[int, Delayed]] = {}
+    in_hand: dict[Any, tuple[int, tuple[Delayed, ...]]] = {}
     running = as_completed([], raise_errors=False)
 
     def fill_up() -> None:
         threads = sum(default_client().nthreads().values())  # asked again: workers come and go
         for number, item in itertools.islice(waiting, max(1, _IN_HAND * threads - len(in_hand))):
             with large_graphs():
-                (made,) = dask.persist(item)
-            (future,) = futures_of(made)
+                made = dask.persist(*item)
+            (future,) = futures_of(made[-1])
             in_hand[future.key] = number, made
             running.add(future)
 
@@ -362,23 +396,6 @@ def one_blas_thread() -> Any:
     and BLAS threads that wait for each other's cores are many times slower than one.
     """
     return threadpool_limits(limits=1)
-
-
-def on_cluster() -> bool:
-    """Whether a distributed Client is this session's default (without importing distributed)."""
-    return session_client() is not None
-
-
-def session_client() -> Any:
-    """The distributed Client that is this session's default, None without one; distributed is not imported for it."""
-    if "distributed" not in sys.modules or is_in_this_thread():
-        return None
-    from distributed import default_client  # noqa: PLC0415
-
-    try:
-        return default_client()
-    except ValueError:
-        return None
 
 
 def _wait(kept: Sequence[Delayed], stage: str, progress: Progress) -> None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import dask
 
-from .compute import session_client
+from .client import session_client
 from .machine import free_memory, own_memory
 from .shared import memory_of_this_thread
 
@@ -14,6 +14,8 @@ from .shared import memory_of_this_thread
 BASE_BYTES = 320 * 2**20
 
 CALLER_BYTES = 448 * 2**20
+LAZY_FRAMES = 2**19
+"""Frames above which nothing as long as a recording is held here: below, a number of every frame is 4 MB."""
 
 
 class Workers(NamedTuple):

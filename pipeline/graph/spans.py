@@ -24,6 +24,20 @@ def blocks(n: int, size: int) -> list[Span]:
     return [(start, min(start + size, n)) for start in range(0, n, size)]
 
 
+def spread(n: int, run: int, most: int) -> list[Span]:
+    """All of n as one span, or where they are more than ``most``, evenly spread runs of as many in all.
+
+    Examples
+    --------
+    >>> spread(8, 2, 8), spread(100, 2, 4)
+    ([(0, 8)], [(0, 2), (98, 100)])
+    """
+    if n <= most:
+        return [(0, n)]
+    firsts = np.linspace(0, n - run, most // run).astype(np.int64).tolist()
+    return [(first, first + run) for first in firsts]
+
+
 def segment_spans(segment: Integers) -> list[Span]:
     """Spans of equal values.
 

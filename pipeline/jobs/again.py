@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from ..engine.config import EmbedConfig
+from ..frames.name_lists import joined_names
 from ..frames.opening import OpenConfig
 from ..frames.settings import option_name
 from ..observers.config import ObserverConfig
@@ -35,7 +36,7 @@ def _option(name: str, value: Any) -> list[str]:
     """A setting as a command takes it."""
     if isinstance(value, bool):
         return [_flag(name, value)]
-    text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    text = joined_names(value) if isinstance(value, list | tuple) else str(value)
     return [f"--{name.replace('_', '-')}", text]
 
 

@@ -31,6 +31,19 @@ FEATURE_OPTIONS: dict[str, tuple[str, ...]] = {
 CHOSEN = ("condition_why", "shrinkage_target", "shrinkage_intensity", "foretold", "foretold_by_chance")
 """Attributes of an embedding that say what it chose by itself."""
 
+PROMISED = (
+    "residual_reached",
+    "residual_from",
+    "residual_at_most",
+    "n_landmarks",
+    "passes",
+    "landmark_rounds",
+    "expected_landmarks",
+    "expected_passes",
+    "expected_residual",
+)
+"""Attributes of an embedding that say what became of a residual that was asked for with landmarks."""
+
 
 @dataclass(frozen=True)
 class FeatureConfig:
@@ -139,7 +152,7 @@ class RunConfig:
         usual, lines = RunConfig().flat(), []
         for name, value in self.flat().items():
             if name not in usual or usual[name] != value:
-                lines.append(f"{name.replace('_', '-')} = {json.dumps(value)}\n")
+                lines.append(f"{name.replace('_', '-')} = {_as_toml(value)}\n")
         return "".join(lines)
 
     @classmethod
@@ -173,6 +186,11 @@ def _of_version_0(values: dict[str, Any]) -> dict[str, Any]:
         "observer": values.get("observe_options", {}),
         "smooth": values.get("smooth", False),
     }
+
+
+def _as_toml(value: Any) -> str:
+    """A value as TOML has it, which is as JSON: TOML has no pairs of escapes, and escapes one character more."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _from_numpy(value: Any) -> Any:

@@ -20,8 +20,8 @@ from ..frames.segments import frame_runs
 from ..frames.units import UNKNOWN, in_units
 from ..stores import address
 from .config import RunConfig
-from .manifest import check_whole
-from .run import embedding_in_seconds
+from .manifest import check_whole, groups_of
+from .run import with_reference
 from .store import open_group
 from .timeline import (
     Lay,
@@ -120,7 +120,13 @@ def learnt_from(result: address.Place, *, clip: bool = False) -> Learnt:
         raise ValueError(
             f"continue: clip only applies to histogram features; got {config.features.name}. Leave it out."
         )
-    embedding, labels = embedding_in_seconds(result), open_group(result, "frames")["frames"]
+    if "embedding" not in groups_of(result):
+        raise ValueError(
+            f"continue: {result} must hold an embedding; got a part of a stream. Give the result of manifold-observer "
+            "run that it continues."
+        )
+    labels = open_group(result, "frames")["frames"]
+    embedding = with_reference(open_group(result, "embedding"), labels)
     small = [
         name for name in embedding.data_vars if name in _SMALL or embedding[name].dims != embedding["reference"].dims
     ]

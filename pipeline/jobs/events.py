@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple
 
-KINDS = ("begun", "started", "stage", "finished", "failed", "retried", "skipped", "warned", "ended")
-"""Of a whole corpus: begun, ended. Of a recording: started, then finished, failed or skipped; retried with its wait."""
+KINDS = ("begun", "started", "stage", "finished", "failed", "retried", "skipped", "warned", "told", "ended")
+"""Of a whole corpus: begun, ended. Of a recording: started, then finished, failed or skipped; retried with its wait.
+Told: what a computation expects of itself."""
 
 
 class Event(NamedTuple):
@@ -41,7 +42,7 @@ class Event(NamedTuple):
     n_frames: int = 0
     """Of ``finished``: frames of the recording."""
     sentence: str = ""
-    """Of ``failed``, ``retried``, ``warned``: why."""
+    """Of ``failed``, ``retried``, ``warned``: why. Of ``told``: what."""
 
 
 Listener = Callable[[Event], None]

@@ -14,8 +14,10 @@ from dask.delayed import Delayed
 from numpy.typing import NDArray
 
 from ..frames.runs import require_features
-from ..graph.compute import Progress, on_cluster, silent, stream, task
-from ..graph.spans import Span
+from ..graph.client import on_cluster
+from ..graph.compute import Progress, silent, stream, task
+from ..graph.limits import LAZY_FRAMES
+from ..graph.spans import Span, blocks
 from ..stores.address import Address, Place
 from ..stores.zarrs import zarr_target
 from .store import write_group
@@ -52,18 +54,32 @@ def write_frames(folder: Place, frames: xr.DataArray, progress: Progress = silen
     """
     require_features(frames)
     lazy = frames.chunks is not None
-    # Labels are small, but may be lazy too, as those of a simulation are: only the frames are filled in below.
-    labelled = frames.assign_coords({name: label.compute() for name, label in frames.coords.items() if label.chunks})
+    # Labels may be lazy too, as those of a simulation are; few of them are written with the rest.
+    named = {name: label for name, label in frames.coords.items() if label.chunks}
+    many = {name: label for name, label in named.items() if lazy and label.size > LAZY_FRAMES}
+    labelled = frames.assign_coords({name: label.compute() for name, label in named.items() if name not in many})
     stored = write_group(folder, _GROUP, labelled.to_dataset(name=_GROUP), fill=not lazy)[_GROUP]
     if not lazy:
         progress("features", 1, 1)
         return stored
     stops = np.cumsum(stored.data.chunks[0]).tolist()
     spans = list(zip([0, *stops[:-1]], stops, strict=True))
-    place = (folder if isinstance(folder, Address) else folder.resolve()) / _GROUP / _GROUP
+    group = (folder if isinstance(folder, Address) else folder.resolve()) / _GROUP
+    for name, label in many.items():
+        _fill(group / str(name), label.data)
+    place = group / _GROUP
     for _ in stream(_regions(frames.data.rechunk({1: -1}), spans, place), len(spans), "features", progress):
         pass
     return stored
+
+
+def _fill(place: Place, label: da.Array) -> None:
+    """Compute many labels here into their place, one chunk after the other."""
+    # A chunk of zeros is no missing chunk.
+    with zarr.config.set({"array.write_empty_chunks": True}):
+        stored = zarr.open_array(zarr_target(place), mode="r+")
+        for first, stop in blocks(stored.shape[0], stored.chunks[0]):
+            stored[first:stop] = label[first:stop].compute(scheduler="synchronous")
 
 
 def _regions(data: da.Array, spans: list[Span], place: Place) -> Iterator[Delayed]:

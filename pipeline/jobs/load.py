@@ -12,12 +12,15 @@ import numpy as np
 import xarray as xr
 
 from ..frames.dates import AS_RECORDED, in_times
+from ..frames.units import UNKNOWN
 from ..stores.address import Address, Given, Place, place
 from ..stores.objects import names_in
 from .manifest import MARK, attributes, check_whole, groups_of
 from .parts import checked_part, parts_of
 from .store import is_complete, open_group
 
+CONVENTIONS = "CF-1.11"
+"""What the attributes of a result follow; see https://cfconventions.org."""
 TIMES = ("recorded", "datetime", "seconds")
 """How :func:`load` gives time."""
 
@@ -41,7 +44,8 @@ def load(out: Given, *, times: str = AS_RECORDED, start: str | np.datetime64 | N
     Of a result the groups ``/frames``, ``/embedding``, ``/state``, and ``/smoothed`` if it was asked for. Of a stream
     ``/frames`` and ``/state`` of all parts, one after the other; its ``carry`` is that of the last. Of a folder one
     such tree a result, by its name; unfinished ones are left out, and counted in the attribute ``unfinished``. Nothing
-    is read but metadata; every result is compared with the list of its files first, some 20 ms each.
+    is read but metadata, which follows the CF conventions (attribute ``Conventions``); every result is compared with
+    the list of its files first, some 20 ms each.
 
     Raises
     ------
@@ -68,7 +72,32 @@ def load(out: Given, *, times: str = AS_RECORDED, start: str | np.datetime64 | N
     where = place(out)
     found = _found(where)
     wanted = "datetime" if start is not None and times == AS_RECORDED else times
-    return found.map_over_datasets(lambda group: in_times(group, wanted, start, f"load: {where}"))
+    return found.map_over_datasets(lambda group: by_convention(in_times(group, wanted, start, f"load: {where}")))
+
+
+def by_convention(group: xr.Dataset) -> xr.Dataset:
+    """Attributes by the CF conventions, and the one that says so.
+
+    A unit that nobody knows is left out. CF has no array of several units: a group that holds one does not claim to
+    follow them.
+
+    Examples
+    --------
+    >>> by_convention(xr.Dataset({"x": ("t", [1.0], {"units": "unknown"})}))
+    <xarray.Dataset> Size: 8B
+    Dimensions:  (t: 1)
+    Dimensions without coordinates: t
+    Data variables:
+        x        (t) float64 8B 1.0
+    Attributes:
+        Conventions:  CF-1.11
+    """
+    plain = group.copy()
+    for variable in plain.variables.values():
+        if variable.attrs.get("units") in UNKNOWN:
+            variable.attrs = {name: value for name, value in variable.attrs.items() if name != "units"}
+    mixed = any(variable.attrs.get("units") == "mixed" for variable in plain.variables.values())
+    return plain if mixed else plain.assign_attrs(Conventions=CONVENTIONS)
 
 
 def _found(where: Place) -> xr.DataTree:
@@ -82,7 +111,7 @@ def _found(where: Place) -> xr.DataTree:
         )
     if parts_of(where):
         return xr.DataTree.from_dict(stream_groups("load", where))
-    results = list(_results_in(where))
+    results = list(results_in(where))
     if not results:
         check_whole("load", where)  # which says what is wrong
     done = [one for one in results if is_complete(one)]
@@ -151,7 +180,7 @@ def _along(parts: Sequence[xr.Dataset], name: str) -> xr.DataArray:
     return xr.concat(arrays, "frame", coords="minimal", compat="override", combine_attrs="override")
 
 
-def _results_in(folder: Place) -> Iterator[Any]:
+def results_in(folder: Place) -> Iterator[Any]:
     """Results that lie directly in a folder, finished or not, by name."""
     if isinstance(folder, Address):
         names = [] if folder.is_web else names_in(folder)[0]

@@ -196,7 +196,8 @@ def _digests(folder: Place, names: Iterable[str]) -> dict[str, str]:
         listed = list(names)
         found = zip(listed, objects.read_all(folder / name for name in listed), strict=True)
         return {name: _digest(content) for name, content in found if content is not None}
-    return {name: _digest((folder / name).read_bytes()) for name in names if (folder / name).exists()}
+    paths = {name: os.path.join(folder, name) for name in names}
+    return {name: _digest(Path(path).read_bytes()) for name, path in paths.items() if os.path.exists(path)}
 
 
 def _root_damage(root: dict[str, Any], manifest: dict[str, Any]) -> str | None:
@@ -249,13 +250,14 @@ def _everything(folder: Place, group: str = "", *, links: bool = False) -> Itera
     if isinstance(folder, Address):
         yield from objects.sizes(folder, group.rstrip("/")).items()
         return
-    waiting = [os.path.join(folder, group)]
+    waiting = [group]
     while waiting:
-        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(waiting.pop()) as entries:
+        prefix = waiting.pop()
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(os.path.join(folder, prefix)) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
-                name = os.path.relpath(entry.path, folder).replace(os.sep, "/")
+                name = prefix + entry.name
                 if entry.is_dir(follow_symlinks=links):
-                    waiting.append(entry.path)
+                    waiting.append(f"{name}/")
                     yield name, None
                 elif not links or os.path.exists(entry.path):
                     yield name, entry.stat(follow_symlinks=links).st_size

@@ -30,10 +30,12 @@ def parts_of(out: Place) -> Sequence[Place]:
     return found
 
 
-def check_parts(out: Place) -> None:
-    """Refuse to add to a stream that is damaged."""
+def check_parts(out: Place) -> dict[str, Any]:
+    """Refuse to add to a stream that is damaged; the attributes of its last part, none where there is none."""
+    attrs: dict[str, Any] = {}
     for part in parts_of(out):
-        checked_part("continue", part)
+        attrs = checked_part("continue", part)
+    return attrs
 
 
 def checked_part(who: str, part: Place) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..clusters.sight import check_files, sighted
 from ..files.remote import at_hand
-from ..graph.compute import session_client
+from ..graph.client import session_client
 from ..stores.address import Address, Place
 from ..stores.objects import found_in, look, remove, write
 from ..stores.refusals import MissingError, StoreError

@@ -16,12 +16,15 @@ from ..embedding.plan import Plan, plan
 from ..frames.dates import in_dates
 from ..frames.edges import shared_edges
 from ..frames.features import FEATURES
+from ..frames.features import count_frames as count_in
 from ..frames.join import concat
 from ..frames.label_files import label_frames, labels_of
 from ..frames.label_place import names_file
 from ..frames.recording import clock, open_recording
 from ..frames.units import alike, units_of
 from ..graph.deprecated import renamed
+from ..graph.limits import LAZY_FRAMES
+from ..graph.say import heard
 from ..observers.bank import learn_bank
 from ..observers.calibrate import calibrate
 from ..observers.certainty import learn_certainty
@@ -30,6 +33,7 @@ from ..observers.observe import observe
 from ..observers.smooth import smooth
 from ..stores.address import Address, Given, Place, full_name, place, places
 from .config import RunConfig
+from .events import Event, emit
 from .filling import write_frames
 from .fingerprint import stamps_of
 from .load import load
@@ -37,6 +41,7 @@ from .manifest import check_whole
 from .placement import check_place, placed
 from .progress import Stages
 from .reach import check_reach, reaching
+from .resuming import RESUMES
 from .staging import check_there
 from .store import check_space, kept_passes, open_group, passes_beside, start, write_group, writing
 from .workfolder import sweep
@@ -102,7 +107,7 @@ def run(
     paths, target = places(recordings), place(out)
     with (
         writing(target, paths, overwrite=overwrite) as folder,
-        _passes_named(folder) as passes,
+        _passes_named(folder, stages) as passes,
         reaching(paths, folder),
     ):
         with stages("features"):
@@ -116,14 +121,16 @@ def run(
 
 
 @contextmanager
-def _passes_named(folder: Place) -> Iterator[Path]:
+def _passes_named(folder: Place, stages: Stages) -> Iterator[Path]:
     """Have an error say from where the same command resumes, if some passes of a long solve are kept."""
     passes = passes_beside(folder)
     try:
         yield passes
     except BaseException as error:
         if number := len(list(passes.glob("pass-*.npz"))):
-            error.add_note(f"The same command resumes after pass {number}, which is kept in {kept_passes(folder)}.")
+            total = stages.far.get("eigensolve", (0, 0))[1]
+            of = f" of about {total}" if total > number else ""
+            error.add_note(f"{RESUMES} after pass {number}{of}, which is kept in {kept_passes(folder)}.")
         raise
 
 
@@ -174,14 +181,12 @@ def count_frames(recordings: Sequence[Given], config: RunConfig) -> int:
 
 def frames_in(opened: Sequence[xr.DataArray], config: RunConfig) -> int:
     """Frames that a run would make of recordings that are open; nothing is read."""
-    if config.features.name == "identity":
-        return sum(recording.sizes["time"] for recording in opened)
-    frame, hop = config.features.frame, config.features.hop
-    return sum(FEATURES["log_rms"](recording, frame=frame, hop=hop).sizes["frame"] for recording in opened)
+    name, frame = config.features.name, _frame_length(config)
+    return sum(count_in(recording, name, frame, config.features.hop) for recording in opened)
 
 
-def check(recordings: Sequence[Given], out: Given, config: RunConfig, *, overwrite: bool = False) -> None:
-    """Refuse what can be refused from names and headers alone, before a cluster is started.
+def check(recordings: Sequence[Given], out: Given, config: RunConfig, *, overwrite: bool = False) -> list[xr.DataArray]:
+    """Refuse what can be refused from names and headers alone, before a cluster is started; the opened recordings.
 
     Raises
     ------
@@ -195,7 +200,7 @@ def check(recordings: Sequence[Given], out: Given, config: RunConfig, *, overwri
         here = [path for path in paths if isinstance(path, Path)]
         sweep(placed(target).parent, here)
         check_place(target, here, overwrite)
-    check_inputs(paths, config)
+    return check_inputs(paths, config)
 
 
 def check_inputs(recordings: Sequence[Given], config: RunConfig) -> list[xr.DataArray]:
@@ -244,7 +249,7 @@ def analyse(
     Frames, embedding (with its reference) and state as they stand on disk.
     """
     stored = store_frames(folder, frames, stages)
-    with stages("embed"):
+    with stages("embed"), heard(lambda sentence: emit(Event("told", sentence=sentence))):
         options = config.embedding.options()
         embedding = embed(stored, covariance=covariance, progress=stages.report, checkpoint=checkpoint, **options)
         if config.calibrated:
@@ -256,7 +261,7 @@ def analyse(
         embedding = write_group(folder, "embedding", light.assign_attrs(reference="../frames"))
         stages.report("embedding", 1, 1)
     with stages("observe"):
-        embedding = _with_reference(embedding.load(), stored)
+        embedding = with_reference(at_hand(embedding), stored)
         state = write_group(folder, "state", observe(embedding, stored, **config.observer.options()))
         stages.report("observer", 1, 1)
     if config.smooth:
@@ -264,6 +269,14 @@ def analyse(
             write_group(folder, "smoothed", smooth(embedding, stored, **_smoothing(config)))
             stages.report("smoother", 1, 1)
     return stored, embedding, state
+
+
+def at_hand(embedding: xr.Dataset) -> xr.Dataset:
+    """A stored embedding that has been read, but for numbers of every one of many frames."""
+    if embedding.sizes["frame"] <= LAZY_FRAMES:
+        return embedding.load()
+    small = [name for name, values in embedding.data_vars.items() if "frame" not in values.dims]
+    return embedding.assign(embedding[small].compute().data_vars)
 
 
 def store_frames(folder: Place, frames: xr.DataArray, stages: Stages) -> xr.DataArray:
@@ -307,7 +320,7 @@ def read_embedding(out: Given) -> xr.Dataset:
 def embedding_in_seconds(out: Place) -> xr.Dataset:
     """The embedding of a stored result as :func:`read_embedding` gives it, with time in seconds whatever its clock."""
     check_whole("read_embedding", out, ["embedding", "frames"])
-    return _with_reference(open_group(out, "embedding"), open_group(out, "frames")["frames"])
+    return with_reference(open_group(out, "embedding"), open_group(out, "frames")["frames"])
 
 
 def _smoothing(config: RunConfig) -> dict[str, Any]:
@@ -315,7 +328,7 @@ def _smoothing(config: RunConfig) -> dict[str, Any]:
     return {name: value for name, value in config.observer.smoother().options().items() if name != "gamma"}
 
 
-def _with_reference(embedding: xr.Dataset, frames: xr.DataArray) -> xr.Dataset:
+def with_reference(embedding: xr.Dataset, frames: xr.DataArray) -> xr.Dataset:
     """The embedding and the frames that it was made from, together again."""
     return embedding.assign(reference=frames.drop_vars(frames.coords))
 
@@ -328,14 +341,23 @@ def open_all(recordings: Sequence[Given], config: RunConfig) -> list[xr.DataArra
 def features_of(recordings: Sequence[xr.DataArray], config: RunConfig) -> xr.DataArray:
     """Frames of all recordings, with the same bins where there are bins."""
     name, options = config.features.name, config.features.options()
+    _frame_length(config)  # first, for bins may have to be looked for in all samples
     if name == "histogram" and "edges" not in options:
         options["edges"] = shared_edges(recordings, options.pop("bins", None))
-    if name != "identity" and "frame" not in options:
+    make = FEATURES[name]
+    return concat([_labelled(make(recording, **options), recording, config) for recording in recordings])
+
+
+def _frame_length(config: RunConfig) -> Any:
+    """How long a frame is; every sample is one where they are features already."""
+    name, frame = config.features.name, config.features.frame
+    if frame is not None:
+        return frame
+    if name != "identity":
         raise ValueError(
             f"run: {name} features need a frame length; got none. Give a duration such as 23ms, or a number of samples."
         )
-    make = FEATURES[name]
-    return concat([_labelled(make(recording, **options), recording, config) for recording in recordings])
+    return 1
 
 
 def _labelled(frames: xr.DataArray, recording: xr.DataArray, config: RunConfig) -> xr.DataArray:

@@ -20,6 +20,7 @@ from manifold_observer.tasks.atomic import sync
 
 from ..frames.dates import as_calendar, from_calendar
 from ..graph.compute import large_graphs
+from ..graph.limits import LAZY_FRAMES
 from ..graph.slabs import source_of
 from ..stores.address import Address, Place
 from ..stores.zarrs import zarr_target
@@ -205,7 +206,7 @@ def write_group(folder: Place, name: str, dataset: xr.Dataset, *, fill: bool = T
     -------
     The group as it stands on disk.
     """
-    prepared = as_calendar(_rechunked(dataset.drop_encoding()))
+    prepared = as_calendar(_rechunked(_lazy_labels(dataset.drop_encoding())))
     # Every chunk is stored, with a checksum: one that is missing or damaged shall not read as a number.
     how = {"write_empty_chunks": True, "compressors": (ZstdCodec(), Crc32cCodec())}
     encoding = dict.fromkeys(prepared.variables, how)
@@ -234,7 +235,13 @@ def _labels_at_hand(opened: xr.Dataset) -> xr.Dataset:
     sources = {name: source_of(one.data) for name, one in opened.coords.items() if one.chunks is not None}
     kept: Any = indexing.MemoryCachedArray
     plain = {
-        name: xr.Variable(opened[name].dims, kept(source.array), opened[name].attrs, opened[name].encoding)
+        name: xr.Variable(
+            opened[name].dims,
+            # Those of many frames are read where they are used, each time.
+            source.array if opened[name].size > LAZY_FRAMES else kept(source.array),
+            opened[name].attrs,
+            opened[name].encoding,
+        )
         for name, source in sources.items()
         if isinstance(source, indexing.ImplicitToExplicitIndexingAdapter)
     }
@@ -322,6 +329,16 @@ def _naming(place: Place) -> Iterator[None]:
             f"store: {place} must be as it was written; it is damaged ({error}). "
             "Copy the result again, or run the same command again."
         ) from None
+
+
+def _lazy_labels(dataset: xr.Dataset) -> xr.Dataset:
+    """Stored labels of many frames are read chunk by chunk as they are written."""
+    many = [
+        name
+        for name, label in dataset.coords.items()
+        if label.size > LAZY_FRAMES and label.chunks is None and not label.variable._in_memory
+    ]
+    return dataset.assign_coords({name: dataset[name].variable.chunk(frame=_CHUNK_NUMBERS) for name in many})
 
 
 def _rechunked(dataset: xr.Dataset) -> xr.Dataset:

@@ -21,10 +21,10 @@ from ..frames.labels import segment_of
 from ..frames.segments import restarts
 from ..graph.deprecated import renamed
 from ..graph.warn import warn
-from ..observers.bank import BRIDGED
 from ..observers.carries import Seam
 from ..observers.coordinates import observe_coordinates, reads_coordinates
 from ..observers.observe import checked, scan
+from ..observers.starts import BRIDGED
 from ..stores.address import Given, Place, full_name, place, places
 from ..stores.listing import list_places
 from .continuation import Learnt, Notice, Position, beginning, laid, learnt_from, moved, new_frames, next_frames
@@ -111,8 +111,7 @@ def continue_run(
     check_out(target, [place(result), *recordings])
     learnt = learnt_from(place(result), clip=clip)
     with alone(target):
-        check_parts(target)
-        return _step(learnt, recordings, target, hold_back, stages or Stages(), None)
+        return _step(learnt, recordings, target, hold_back, stages or Stages(), None, check_parts(target))
 
 
 extend_result = renamed(continue_run, "extend_result")
@@ -177,10 +176,10 @@ def follow(
     learnt = learnt_from(place(result), clip=clip)
     told = _Once(notice)
     with alone(target):
-        check_parts(target)
+        last: dict[str, Any] | None = check_parts(target)
         since = time.monotonic()
         while True:
-            step = _step(learnt, recordings, target, hold_back, Stages(), told)
+            step, last = _step(learnt, recordings, target, hold_back, Stages(), told, last), None
             if step.added:
                 yield step
                 since = time.monotonic()
@@ -245,11 +244,17 @@ class _Once:
 
 
 def _step(
-    learnt: Learnt, recordings: Sequence[Given], out: Place, hold_back: Frame, stages: Stages, notice: Notice | None
+    learnt: Learnt,
+    recordings: Sequence[Given],
+    out: Place,
+    hold_back: Frame,
+    stages: Stages,
+    notice: Notice | None,
+    last: dict[str, Any] | None,
 ) -> Step:
-    """Write the next part, where there is a new whole frame."""
+    """Write the next part, where there is a new whole frame; attributes of the last part, where it has been checked."""
     parts = parts_of(out)
-    position = _position(parts[-1], learnt) if parts else beginning(learnt)
+    position = _position(parts[-1], learnt, last) if parts else beginning(learnt)
     paths = _matched(recordings, patient=notice is not None)
     held = samples_in(hold_back, 1 / learnt.period, "continue: hold_back") if hold_back else 0
     stretches, position = laid(learnt, position, paths, notice)
@@ -308,9 +313,9 @@ def _origin(learnt: Learnt, position: Position, stretches: Sequence[Stretch]) ->
     }
 
 
-def _position(part: Place, learnt: Learnt) -> Position:
+def _position(part: Place, learnt: Learnt, checked: dict[str, Any] | None) -> Position:
     """Where the last part says that the next begins."""
-    attrs = checked_part("continue", part)
+    attrs = checked or checked_part("continue", part)
     if attrs.get("extends_fingerprint") != learnt.fingerprint:
         raise ValueError(
             f"continue: OUT must hold parts that continue {learnt.path}; got {part}, which continues "

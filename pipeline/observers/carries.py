@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import dask.array as da
 import numpy as np
@@ -14,10 +14,14 @@ from numpy.typing import NDArray
 from ..frames.join import seconds_between
 from ..frames.labels import frame_labels, frame_period
 from ..frames.recording import GAP_PERIODS
+from ..graph.compute import task
+from ..graph.kept import array_of
+from .starts import LONG_AGO, Starts
 
 SINCE = "frames_since_start"
 """Attribute of a carry: how many frames of the segment are behind it."""
-_LONG_AGO = 2**62
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 class Seam(NamedTuple):
@@ -103,20 +107,17 @@ def carry_attrs(frames: xr.DataArray) -> dict[str, float | str]:
     return attrs | {k: v for k, v in frames["time"].attrs.items() if k == "start_time"}
 
 
-def ages_of(starts: NDArray[np.bool_], carry: xr.DataArray | None = None) -> NDArray[np.int64]:
-    """Frames before each frame in its segment, those of earlier calls included.
+def behind(carry: xr.DataArray | None) -> int:
+    """Frames of the segment that are behind a carry.
 
-    A carry that does not say how many (of a steady gain, or of an earlier version) counts as from long ago.
+    One that does not say how many (of a steady gain, or of an earlier version) counts as from long ago.
 
     Examples
     --------
-    >>> ages_of(np.array([False, False, True]), xr.DataArray([0.0], dims="mode", attrs={"frames_since_start": 7}))
-    array([7, 8, 0])
+    >>> behind(xr.DataArray([0.0], dims="mode", attrs={"frames_since_start": 7}))
+    7
     """
-    before = _LONG_AGO if carry is None else int(carry.attrs.get(SINCE, _LONG_AGO))
-    numbers = np.arange(len(starts))
-    firsts = np.maximum.accumulate(np.where(starts, numbers, -before))
-    return numbers - firsts
+    return LONG_AGO if carry is None else int(carry.attrs.get(SINCE, LONG_AGO))
 
 
 def joined(parts: Sequence[Delayed], lengths: Sequence[int], n_columns: int) -> da.Array:
@@ -130,18 +131,50 @@ def joined(parts: Sequence[Delayed], lengths: Sequence[int], n_columns: int) -> 
     )
 
 
-def table_rows(rows: NDArray[np.int64], table: NDArray[np.float64], like: da.Array) -> da.Array:
-    """A row of a small table for every frame, lazily.
+def cuts(starts: Starts, lengths: Sequence[int]) -> list[Starts]:
+    """Starts of every chunk."""
+    stops = np.cumsum(lengths).tolist()
+    return [starts.cut(span) for span in zip([0, *stops], stops, strict=False)]
+
+
+class BothWays(NamedTuple):
+    """Starts of a chunk, and those of the same frames in reverse order."""
+
+    starts: Starts
+    back: Starts
+
+    def ages(self) -> tuple[Integers, Integers]:
+        """Frames before each frame in its segment, and frames after it."""
+        return self.starts.ages(), self.back.ages()[::-1]
+
+
+def both_ways(starts: Starts, lengths: Sequence[int]) -> list[BothWays]:
+    """Starts of every chunk and of its frames in reverse order.
 
     Examples
     --------
-    >>> table_rows(np.array([1, 0, 1]), np.array([[2.0], [3.0]]), da.zeros((3, 1))).compute().ravel()
-    array([3., 2., 3.])
+    >>> both_ways(Starts(5, np.array([0, 3])), (2, 3))[1].ages()
+    (array([2, 0, 1]), array([0, 1, 0]))
     """
-    numbers = da.from_array(rows, chunks=(like.chunks[0],))
-    return numbers.map_blocks(_take, table, new_axis=1, chunks=like.chunks, dtype=np.float64, meta=np.empty((0, 0)))
+    back = cuts(starts.reversed(), lengths[::-1])[::-1]
+    return [BothWays(*pair) for pair in zip(cuts(starts, lengths), back, strict=True)]
 
 
-def _take(rows: NDArray[np.int64], table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rows of a table."""
-    return table[rows]
+def table_rows(
+    chunks: Sequence[Any], lengths: Sequence[int], rows: Callable[..., Integers], table: Floats, *arguments: Any
+) -> da.Array:
+    """A row of a small table for every frame, lazily: the one that a function tells of what is known of each chunk.
+
+    Examples
+    --------
+    >>> chunks = cuts(Starts(3, np.array([0, 2])), (2, 1))
+    >>> table_rows(chunks, (2, 1), Starts.ages, np.array([[5.0], [6.0]])).compute().ravel()
+    array([5., 6., 5.])
+    """
+    parts = [task(_rows, rows, chunk, table, arguments) for chunk in chunks]
+    return array_of(parts, lengths, table.shape[1], np.asarray)
+
+
+def _rows(rows: Callable[..., Integers], chunk: Any, table: Floats, arguments: tuple[Any, ...]) -> Floats:
+    """Rows of a table for one chunk."""
+    return np.asarray(table[rows(chunk, *arguments)])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-import dask.array as da
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from manifold_observer.tasks.observers import certainty as tasks
 from manifold_observer.tasks.observers.certainty import Errors, Runs
 
-from ..embedding.read import known_coordinates, read
-from ..frames.labels import segment_of
+from ..embedding.read import known_columns, read
+from ..frames.labels import segments_of
 from ..frames.variables import annotate
-from .bank import at_bound, in_deviations, memory_of, mixture_of, starts_of
-from .carries import table_rows
+from .bank import at_bound, in_deviations, memory_of, mixture_of
+from .carries import BothWays, table_rows
 from .dynamics import ends_of
+from .starts import Starts, begun
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
@@ -56,7 +57,8 @@ def learn_certainty(embedding: xr.Dataset, *, new: bool, centred: bool = False) 
     8,192 frames at most, 1,024 for new ones, of which each is compared with 4,096 references at most.
     """
     if "state_error" not in embedding:
-        found = _errors(embedding, _sample(embedding, _LEARNT), known_coordinates(embedding))
+        some = _sample(embedding, _LEARNT)
+        found = _errors(embedding, some, _known(embedding, some))
         learnt: dict[str, Any] = {
             "bank_age": ("age", np.array(tasks.AGES[: len(found.forwards)])),
             "state_error": (("age", "reading"), found.forwards),
@@ -68,8 +70,18 @@ def learn_certainty(embedding: xr.Dataset, *, new: bool, centred: bool = False) 
     return embedding
 
 
+class Doubted(NamedTuple):
+    """Frames of a chunk that are new, and those that are far from all references: of those nothing is known."""
+
+    new: Booleans
+    far: Booleans
+
+
 def state_deviations(
-    embedding: xr.Dataset, ages: Integers, doubted: tuple[Booleans, Booleans], like: da.Array
+    embedding: xr.Dataset,
+    starts: Sequence[Starts] | Sequence[BothWays],
+    lengths: Sequence[int],
+    doubted: Sequence[Doubted | None],
 ) -> xr.Variable:
     """Deviation of every state, lazily, dims ``(frame, mode)``.
 
@@ -77,27 +89,35 @@ def state_deviations(
     ----------
     embedding
         With what :func:`learn_certainty` added.
-    ages
-        Frames since the filter started, shape (n,); beside them those to its end, shape (2, n), for the mean of both.
+    starts
+        Where filters start in every chunk; both ways for the mean of both.
+    lengths
+        Frames of every chunk.
     doubted
-        Where frames are new, and where they are far from all references: of those nothing is known.
-    like
-        The states.
+        Which frames of every chunk are not embedded ones.
     """
-    place = np.searchsorted(embedding["bank_age"].values, ages, side="right") - 1
-    name = "state_error" if ages.ndim == 1 else "mean_error"
+    name = "mean_error" if isinstance(starts[0], BothWays) else "state_error"
     known = np.sqrt(embedding[name].values)
-    size = known.shape[0]
-    rows = place if ages.ndim == 1 else place[0] * size + place[1]
     known = known.reshape(-1, known.shape[-1])
     factor = np.sqrt(embedding["new_error"].values) if "new_error" in embedding else np.ones(known.shape[1])
     table = np.concatenate([known, known * factor, np.full((1, known.shape[1]), np.inf)])
-    new, far = doubted
-    rows = np.where(far, len(table) - 1, rows + np.where(new, len(known), 0))
-    values = table_rows(rows, table, like)
+    chunks = list(zip(starts, doubted, strict=True))
+    values = table_rows(chunks, lengths, _error_rows, table, np.asarray(embedding["bank_age"].values))
     told = bool(np.isfinite(known).any())
     why = _BOUND if at_bound(embedding) else _UNTOLD
     return xr.Variable(("frame", "mode"), values, {} if told else {"comment": why})
+
+
+def _error_rows(chunk: tuple[Starts | BothWays, Doubted | None], known: Integers) -> Integers:
+    """Row of the table of deviations, for every frame of a chunk: of embedded frames, of new ones, of far ones."""
+    starts, doubted = chunk
+    ages = starts.ages()
+    places = [np.searchsorted(known, one, side="right") - 1 for one in (ages if isinstance(ages, tuple) else (ages,))]
+    rows = places[0] if len(places) == 1 else places[0] * len(known) + places[1]
+    if doubted is None:
+        return rows
+    size = len(known) ** len(places)
+    return np.where(doubted.far, 2 * size, rows + np.where(doubted.new, size, 0))
 
 
 def _sample(embedding: xr.Dataset, most: int) -> Integers:
@@ -118,10 +138,16 @@ def _with_fewer_references(embedding: xr.Dataset) -> xr.Dataset:
     return embedding.assign_coords(landmark=np.linspace(0, n - 1, _REFERENCES).astype(np.int64))
 
 
+def _known(embedding: xr.Dataset, some: Integers) -> Floats:
+    """Coordinates of some of the embedded frames."""
+    cut = np.flatnonzero(np.diff(some) > 1) + 1
+    return known_columns(embedding).here([(int(own[0]), int(own[-1]) + 1) for own in np.split(some, cut)])
+
+
 def _errors(embedding: xr.Dataset, some: Integers, plain: Floats) -> Errors:
-    """Errors of the mixtures over some of the frames, given the coordinates of all of these."""
-    values = in_deviations(embedding, plain[some] if len(plain) > len(some) else plain)
-    anew = starts_of(embedding)[some] | np.concatenate([[True], np.diff(some) > 1])
+    """Errors of the mixtures over some of the frames, given their coordinates."""
+    values, starts = in_deviations(embedding, plain), begun(embedding).places
+    anew = np.isin(some, starts) | np.concatenate([[True], np.diff(some) > 1])
     ahead = Runs(values, anew, memory_of(embedding), mixture_of(embedding))
     back = Runs(values[::-1], ends_of(anew), memory_of(embedding, "bank_back"), mixture_of(embedding, "bank_back"))
     found = tasks.errors(ahead, back, _apart(embedding, some))
@@ -130,7 +156,7 @@ def _errors(embedding: xr.Dataset, some: Integers, plain: Floats) -> Errors:
 
 def _apart(embedding: xr.Dataset, some: Integers) -> Integers:
     """Segments of some of the frames, of which no two runs share one."""
-    segment = segment_of(embedding)[some]
+    segment = segments_of(embedding)[some]
     return np.cumsum(np.concatenate([[True], (np.diff(some) > 1) | (segment[1:] != segment[:-1])]))
 
 
@@ -140,6 +166,6 @@ def _new_error(embedding: xr.Dataset, centred: bool) -> Floats:
     frames = embedding["reference"].isel(frame=some).assign_coords(segment=("frame", _apart(embedding, some)))
     fewer, nothing = _with_fewer_references(embedding), np.zeros((0, embedding.sizes["axis"]))
     again = read(fewer, frames, np.full(len(some), -1), nothing, centred=centred).values
-    errors = [_errors(embedding, some, plain).forwards[-1] for plain in (known_coordinates(embedding)[some], again)]
+    errors = [_errors(embedding, some, plain).forwards[-1] for plain in (_known(embedding, some), again)]
     with np.errstate(invalid="ignore"):
         return np.asarray(np.clip(np.nan_to_num(errors[1] / errors[0], nan=_MOST_WORSE), 1.0, _MOST_WORSE))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import dask.array as da
@@ -9,25 +10,15 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from ..embedding.read import Read, along_axes, embedded_numbers, read
-from ..frames.labels import frame_labels, segment_of
-from ..frames.segments import restarts
+from ..embedding.read import Columns, Read, along_axes, are_all_embedded, embedded_numbers, known_columns, read
+from ..frames.labels import frame_labels, segments_of
 from ..frames.variables import annotate
 from ..graph.compute import task
 from ..graph.warn import warn
-from .bank import (
-    BRIDGED,
-    Readings,
-    dynamics_attrs,
-    in_deviations,
-    learn_bank,
-    reading_names,
-    scan_bank,
-    starts_of,
-)
-from .carries import SINCE, Seam, ages_of, carry_attrs, joined, seam
-from .certainty import learn_certainty, state_deviations
-from .dynamics import ends_of
+from .bank import Readings, dynamics_attrs, learn_bank, reading_names, scan_bank
+from .carries import SINCE, Seam, behind, both_ways, carry_attrs, cuts, joined, seam
+from .certainty import Doubted, learn_certainty, state_deviations
+from .starts import BRIDGED, LONG_AGO, Starts, begun
 
 Floats = NDArray[np.float64]
 # Share and number of far frames above which a recording is said to be unlike the embedded one.
@@ -83,7 +74,7 @@ def observe_coordinates(
     """
     embedding = learn_bank(embedding, dynamics)
     found = _readings(embedding, frames, carry, at)
-    return _observed(learn_certainty(embedding, new=bool(found.new.any())), frames, found, carry)
+    return _observed(learn_certainty(embedding, new=found.any_new), frames, found)
 
 
 def place_coordinates(
@@ -109,8 +100,8 @@ def place_coordinates(
     new, nothing = np.ones(frames.sizes["frame"], bool), np.zeros((0, embedding.sizes["axis"]))
     read_as_new = read(embedding, frames, np.full(len(new), -1), nothing, centred=centred)
     before = Carried(np.zeros(embedding.sizes["bank"]), nothing)
-    found = _Readings(read_as_new, starts_of(frames), before, new, centred)
-    state = _observed(embedding, frames, found, None)
+    found = _Readings(Columns((read_as_new.values,)), begun(frames), before, Doubted(new, read_as_new.far), centred)
+    state = _observed(embedding, frames, found)
     return Placed(state, _smoothed(embedding, frames, found) if smoothed else None, read_as_new)
 
 
@@ -130,53 +121,64 @@ def smooth_coordinates(embedding: xr.Dataset, frames: xr.DataArray, dynamics: st
     # It may look ahead, so new frames are measured by those on both sides of them, as the embedded ones were.
     centred = not embedding.attrs.get("causal")
     found = _readings(embedding, frames, None, None, centred=centred)
-    learnt = learn_certainty(embedding, new=bool(found.new.any()), centred=centred)
+    learnt = learn_certainty(embedding, new=found.any_new, centred=centred)
     return _smoothed(learnt, frames, found)
 
 
 class _Readings(NamedTuple):
-    """Coordinates of all frames, where observers start anew, what came before, which are new, how those are seen."""
+    """Coordinates of all frames, where observers start anew, what came before, which are new, how those are seen.
 
-    read: Read
-    anew: NDArray[np.bool_]
+    ``doubted`` is None where all are embedded ones: their coordinates are then read where they are used.
+    """
+
+    values: Columns
+    starts: Starts
     before: Carried
-    new: NDArray[np.bool_]
+    doubted: Doubted | None
     centred: bool = False
 
+    @property
+    def any_new(self) -> bool:
+        """Whether some frames are no embedded ones."""
+        return self.doubted is not None and bool(self.doubted.new.any())
 
-def _observed(
-    embedding: xr.Dataset, frames: xr.DataArray, readings: _Readings, carry: xr.DataArray | None
-) -> xr.Dataset:
+    def doubted_in(self, lengths: Sequence[int]) -> list[Doubted | None]:
+        """What is new and far in every chunk."""
+        if self.doubted is None:
+            return [None] * len(lengths)
+        stops = np.cumsum(lengths).tolist()
+        new, far = self.doubted
+        return [Doubted(new[a:b], far[a:b]) for a, b in zip([0, *stops], stops, strict=False)]
+
+
+def _observed(embedding: xr.Dataset, frames: xr.DataArray, found: _Readings) -> xr.Dataset:
     """States of frames whose coordinates have been read."""
-    found, anew, before, new, centred = readings
-    lazy = frames if frames.chunks else frames.chunk()
-    lengths = lazy.data.chunks[0]
-    parts, last = scan_bank(embedding, Readings(in_deviations(embedding, found.values), anew), lengths, before.bank)
-    states = joined(parts, lengths, found.values.shape[1])
-    result = _labelled(embedding, frames, states, found).assign_attrs(has_seen=_seen(embedding, centred))
-    ages = ages_of(anew, carry)
-    result["state_std"] = state_deviations(embedding, ages, (new, found.far), states)
-    past = _past(embedding, frames, before.past)
-    size = len(before.bank) + past.size
+    lengths = frames.chunks[0] if frames.chunks else (frames.sizes["frame"],)
+    parts, last = scan_bank(embedding, Readings(found.values, found.starts), lengths, found.before.bank)
+    states = joined(parts, lengths, found.values.width)
+    result = _labelled(embedding, frames, states, found).assign_attrs(has_seen=_seen(embedding, found.centred))
+    doubted = found.doubted_in(lengths)
+    result["state_std"] = state_deviations(embedding, cuts(found.starts, lengths), lengths, doubted)
+    past = _past(embedding, frames, found.before.past)
+    size = len(found.before.bank) + past.size
     handed = da.from_delayed(task(_carry_of, last, past), (size,), dtype=np.float64, meta=np.empty(0))
-    result["carry"] = ("carried", handed, {**carry_attrs(frames), "bank": len(before.bank), SINCE: int(ages[-1]) + 1})
+    attrs = {**carry_attrs(frames), "bank": len(found.before.bank), SINCE: found.starts.next_age}
+    result["carry"] = ("carried", handed, attrs)
     annotate(result)
     return result if frames.chunks else result.compute()
 
 
-def _smoothed(embedding: xr.Dataset, frames: xr.DataArray, readings: _Readings) -> xr.Dataset:
+def _smoothed(embedding: xr.Dataset, frames: xr.DataArray, found: _Readings) -> xr.Dataset:
     """Smoothed states of frames whose coordinates have been read."""
-    found, anew, before, new, _ = readings
-    lazy = frames if frames.chunks else frames.chunk()
-    lengths = lazy.data.chunks[0]
-    values = in_deviations(embedding, found.values)
-    forwards, _ = scan_bank(embedding, Readings(values, anew), lengths, before.bank)
-    backwards, _ = scan_bank(embedding, Readings(values[::-1], ends_of(anew)), lengths[::-1], before.bank, "bank_back")
+    lengths = frames.chunks[0] if frames.chunks else (frames.sizes["frame"],)
+    ahead = Readings(found.values, found.starts._replace(before=LONG_AGO))
+    forwards, _ = scan_bank(embedding, ahead, lengths, found.before.bank)
+    backwards, _ = scan_bank(embedding, ahead.back(), lengths, found.before.bank, "bank_back")
     parts = [task(_mean, ahead, back) for ahead, back in zip(forwards, backwards[::-1], strict=True)]
-    states = joined(parts, lengths, values.shape[1])
+    states = joined(parts, lengths, found.values.width)
     result = _labelled(embedding, frames, states, found)
-    ages = np.stack([ages_of(anew), ages_of(ends_of(anew))[::-1]])
-    result["state_std"] = state_deviations(embedding, ages, (new, found.far), states)
+    chunks = both_ways(ahead.starts, lengths)
+    result["state_std"] = state_deviations(embedding, chunks, lengths, found.doubted_in(lengths))
     result = annotate(result.assign_attrs(smoothed="forwards and backwards", has_seen="all frames"))
     return result if frames.chunks else result.compute()
 
@@ -185,14 +187,14 @@ def _readings(
     embedding: xr.Dataset, frames: xr.DataArray, carry: xr.DataArray | None, at: Seam | None, *, centred: bool = False
 ) -> _Readings:
     """Read all frames, embedded and new ones."""
-    columns = embedding.sizes["bank"]
-    before, at = _before(embedding, frames, carry, at, columns)
+    before, at = _before(embedding, frames, carry, at, embedding.sizes["bank"])
+    starts = begun(frames).first_of(at.filters)._replace(before=behind(carry))
+    if are_all_embedded(embedding, frames):
+        return _Readings(known_columns(embedding), starts, before, None, centred)
     number = embedded_numbers(embedding, frames)
     found = read(embedding, frames, number, before.past, centred=centred)
-    anew = starts_of(frames)
-    anew[0] = at.filters
     _warn_far(found)
-    return _Readings(found, anew, before, number < 0, centred)
+    return _Readings(Columns((found.values,)), starts, before, Doubted(number < 0, found.far), centred)
 
 
 def _before(
@@ -215,11 +217,10 @@ def _before(
 def _past(embedding: xr.Dataset, frames: xr.DataArray, before: Floats) -> Floats:
     """The last frames of the last segment along the axes, one fewer than a window at most."""
     most = int(embedding.attrs["window"]) - 1
-    segment = segment_of(frames)
-    firsts = np.flatnonzero(restarts(segment))
-    first = max(int(firsts[-1]), len(segment) - most)
-    own = along_axes(embedding, frames.isel(frame=slice(first, None)))
-    return np.concatenate([before, own])[-most:] if firsts[-1] == 0 else own
+    segments = segments_of(frames)
+    begins = int(segments.firsts[-1])
+    own = along_axes(embedding, frames.isel(frame=slice(max(begins, len(segments) - most), None)))
+    return np.concatenate([before, own])[-most:] if begins == 0 else own
 
 
 def _carry_of(bank: Floats, past: Floats) -> Floats:
@@ -232,12 +233,14 @@ def _mean(ahead: Floats, back: Floats) -> Floats:
     return (ahead + back[::-1]) / 2
 
 
-def _labelled(embedding: xr.Dataset, frames: xr.DataArray, states: da.Array, found: Read) -> xr.Dataset:
+def _labelled(embedding: xr.Dataset, frames: xr.DataArray, states: da.Array, found: _Readings) -> xr.Dataset:
     """States with the labels of their frames, and what they are."""
     names = reading_names(embedding)
     labels = {"mode": np.arange(1, len(names) + 1), "reads": ("mode", np.array(names, object))}
+    nowhere = da.zeros(states.shape[0], dtype=bool, chunks=(states.chunks[0],))
+    far = nowhere if found.doubted is None else found.doubted.far
     result = xr.Dataset(
-        {"state": (("frame", "mode"), states), "far": ("frame", found.far)}, coords={**frame_labels(frames), **labels}
+        {"state": (("frame", "mode"), states), "far": ("frame", far)}, coords={**frame_labels(frames), **labels}
     )
     return result.assign_attrs({"reading": "coordinates", "gain": "bank", **dynamics_attrs(embedding)})
 

@@ -13,15 +13,15 @@ from manifold_observer.tasks.observers.kalman import Steady
 
 from ..frames.alike import frames_like
 from ..frames.given import takes_frames
-from ..frames.labels import MAKE_FRAMES, frame_labels, segment_of
-from ..frames.segments import restarts
+from ..frames.labels import MAKE_FRAMES, frame_labels, segments_of
 from ..frames.variables import annotate
-from .carries import SINCE, ages_of, carry_attrs, given_carry, joined, seam, table_rows
+from .carries import SINCE, behind, carry_attrs, cuts, given_carry, joined, seam, table_rows
 from .config import ObserverConfig
 from .coordinates import observe_coordinates, reads_coordinates
 from .filters import Chosen, choose_filter
 from .projections import are_embedded
 from .scans import scan_chunks, scan_varying
+from .starts import Starts
 
 Floats = NDArray[np.float64]
 
@@ -164,9 +164,10 @@ def observe(
     frames, carry = checked(embedding, frames), given_carry("observe", carry)
     if config.reading == "coordinates":
         return observe_coordinates(embedding, frames, carry, dynamics=config.dynamics)
-    starts = restarts(segment_of(frames))
+    segments = segments_of(frames)
+    starts = Starts(len(segments), segments.firsts)
     if carry is not None:
-        starts[0] = seam(carry, frames).windows
+        starts = starts.first_of(seam(carry, frames).windows)
     return scan(embedding, frames, config, starts, carry)
 
 
@@ -174,7 +175,7 @@ def scan(
     embedding: xr.Dataset,
     frames: xr.DataArray,
     config: ObserverConfig,
-    starts: NDArray[np.bool_],
+    starts: Starts | NDArray[np.bool_],
     carry: xr.DataArray | None,
 ) -> xr.Dataset:
     """Run the observer over frames that start anew where the caller says.
@@ -186,7 +187,7 @@ def scan(
     config
         Which filter.
     starts
-        True where the recursion starts anew, shape (n,). It starts from the carry where the first is False.
+        Where the recursion starts anew; it starts from the carry where the first frame is none of them.
 
     Returns
     -------
@@ -194,30 +195,36 @@ def scan(
     """
     chosen = choose_filter(embedding, frames, config)
     n_modes = len(chosen.decay)
-    ages = ages_of(starts, carry)
+    starts = (starts if isinstance(starts, Starts) else Starts.of(starts))._replace(before=behind(carry))
     handed = _carry(carry, n_modes)
     if chosen.schedule is not None:
-        scanned = scan_varying(embedding, frames, ages, handed, chosen)
+        scanned = scan_varying(embedding, frames, starts, handed, chosen)
     else:
         before = starts_before(embedding, frames, starts, config)
         scanned = scan_chunks(embedding, frames, starts, before, handed, chosen.filter)
     states = joined(scanned.parts, scanned.lengths, n_modes)
     result = label(embedding, frames, states, config, chosen)
     last = da.from_delayed(scanned.last, (n_modes,), dtype=np.float64, meta=np.empty(0))
-    since = {} if chosen.schedule is None else {SINCE: int(ages[-1]) + 1}
+    since = {} if chosen.schedule is None else {SINCE: starts.next_age}
     result["carry"] = ("mode", last, carry_attrs(frames) | since)
     if chosen.steady is not None:
-        result["state_std"] = (("frame", "mode"), _deviations(chosen, chosen.steady, ages, states))
+        result["state_std"] = (("frame", "mode"), _deviations(chosen, chosen.steady, starts, states))
     annotate(result)
     return result if frames.chunks else result.compute()
 
 
-def _deviations(chosen: Chosen, steady: Steady, ages: NDArray[np.int64], like: da.Array) -> da.Array:
+def _deviations(chosen: Chosen, steady: Steady, starts: Starts, like: da.Array) -> da.Array:
     """Posterior deviation of every frame, lazily."""
     if chosen.schedule is not None:
         variances = np.diagonal(chosen.schedule.posterior, axis1=1, axis2=2)
-        return table_rows(chosen.schedule.rows(ages), chosen.told(variances), like)
+        lengths = like.chunks[0]
+        return table_rows(cuts(starts, lengths), lengths, _schedule_rows, chosen.told(variances), len(variances))
     return da.broadcast_to(chosen.told(np.diag(steady.posterior)), like.shape, chunks=like.chunks)
+
+
+def _schedule_rows(starts: Starts, n_rows: int) -> NDArray[np.int64]:
+    """Row of every frame of a chunk in the table of a schedule."""
+    return np.minimum(starts.ages(), n_rows - 1)
 
 
 def checked(embedding: xr.Dataset, frames: xr.DataArray) -> xr.DataArray:
@@ -225,9 +232,7 @@ def checked(embedding: xr.Dataset, frames: xr.DataArray) -> xr.DataArray:
     return frames_like("observe: frames", embedding, frames, MAKE_FRAMES)
 
 
-def starts_before(
-    embedding: xr.Dataset, frames: xr.DataArray, starts: NDArray[np.bool_], config: ObserverConfig
-) -> Floats | None:
+def starts_before(embedding: xr.Dataset, frames: xr.DataArray, starts: Starts, config: ObserverConfig) -> Floats | None:
     """Coordinates to start segments from, for initial="paper"; None where the filter says."""
     if config.initial != "paper":
         return None
@@ -236,7 +241,7 @@ def starts_before(
             "observe: initial='paper' starts from the coordinates of the embedded frames, and these are other "
             "frames. Take initial='steady'."
         )
-    return np.asarray(embedding["coordinate"].values[starts])
+    return np.asarray(embedding["coordinate"].isel(frame=starts.places).values)
 
 
 def _carry(carry: xr.DataArray | None, n_modes: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,10 @@ from numpy.typing import NDArray
 from manifold_observer.tasks.engine.conditioning import Conditioning, conditioned
 from manifold_observer.tasks.observers import observer
 
-from ..embedding.read import by_time, embedded_numbers
+from ..embedding.read import are_all_embedded, by_time, embedded_numbers
 from ..graph.compute import Progress, compute, silent, task
 from ..graph.slabs import ROWS_BYTES, rows_of
-from ..graph.spans import blocks
+from ..graph.spans import Span, blocks
 
 Floats = NDArray[np.float64]
 
@@ -25,6 +26,7 @@ def projections(
     *matrices: Floats,
     conditioning: Conditioning | None = None,
     progress: Progress = silent,
+    spans: Sequence[Span] | None = None,
 ) -> list[Floats]:
     """Centred frames times each matrix, all blocks together; this computes.
 
@@ -40,6 +42,8 @@ def projections(
         What features go through first.
     progress
         Where to report.
+    spans
+        Frames that are wanted; all of them by default.
 
     Returns
     -------
@@ -51,16 +55,18 @@ def projections(
     [array([[0.],
            [4.]])]
     """
-    tasks = [task(_project, block, mean, matrices, conditioning) for block in frame_blocks(frames)]
+    tasks = [task(_project, block, mean, matrices, conditioning) for block in frame_blocks(frames, spans)]
     parts = compute(tasks, "projections", progress)
     return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
-def frame_blocks(frames: xr.DataArray) -> list[Any]:
-    """All frames as delayed blocks of a few megabytes."""
+def frame_blocks(frames: xr.DataArray, spans: Sequence[Span] | None = None) -> list[Any]:
+    """Frames, all of them or those of some spans, as delayed blocks of a few megabytes."""
     data = frames.data if frames.chunks else frames.chunk().data
     n, p = data.shape
-    return [rows_of(data, span) for span in blocks(n, max(1, ROWS_BYTES // (8 * p)))]
+    rows = max(1, ROWS_BYTES // (8 * p))
+    cut = [(start + a, start + b) for start, stop in spans or [(0, n)] for a, b in blocks(stop - start, rows)]
+    return [rows_of(data, span) for span in cut]
 
 
 def _project(
@@ -81,10 +87,10 @@ def are_embedded(embedding: xr.Dataset, frames: xr.DataArray) -> bool:
     >>> are_embedded(embedding, known), are_embedded(embedding, known.assign_coords(time=known.time + 60))
     (True, False)
     """
-    wanted = np.arange(frames.sizes["frame"])
-    if len(wanted) != embedding.sizes["frame"]:
+    if frames.sizes["frame"] != embedding.sizes["frame"]:
         return False
-    if ("time" in embedding.coords) != ("time" in frames.coords):
+    if ("time" in embedding.coords) != ("time" in frames.coords) or are_all_embedded(embedding, frames):
         return True
+    wanted = np.arange(frames.sizes["frame"])
     found = embedded_numbers(embedding, frames) if "reference" in embedding else by_time(embedding, frames)
     return bool(np.array_equal(found, wanted))

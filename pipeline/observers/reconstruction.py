@@ -23,10 +23,11 @@ from ..frames.segments import restarts
 from ..frames.variables import annotate
 from ..graph.compute import compute, task
 from ..graph.slabs import chunks_of
-from .bank import BRIDGED, learn_bank, mixture_of
+from .bank import learn_bank, mixture_of
 from .carries import given_carry, joined, seam
 from .config import OPTIMAL_GAINS
 from .observe import checked, observe
+from .starts import BRIDGED
 
 Floats = NDArray[np.float64]
 

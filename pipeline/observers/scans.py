@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import dask
+import dask.array as da
 import numpy as np
 import xarray as xr
 from dask.delayed import Delayed
@@ -19,7 +20,9 @@ from manifold_observer.tasks.observers.observer import Filter
 from ..frames.conditioning import conditioning_of
 from ..graph.compute import task
 from ..graph.slabs import chunks_of
+from .carries import cuts
 from .filters import Chosen
+from .starts import Starts
 
 Floats = NDArray[np.float64]
 
@@ -35,7 +38,7 @@ class Scanned(NamedTuple):
 def scan_chunks(
     embedding: xr.Dataset,
     frames: xr.DataArray,
-    starts: NDArray[np.bool_],
+    starts: Starts,
     before: Floats | None,
     carry: Any,
     chosen: Filter,
@@ -49,7 +52,7 @@ def scan_chunks(
     frames
         Dims ``(frame, feature)``.
     starts
-        True where the recursion starts anew, shape (n,).
+        Where the recursion starts anew.
     before
         States before the first frames of the segments, in order; None for those of the filter.
     carry
@@ -61,13 +64,12 @@ def scan_chunks(
     -------
     One delayed array a chunk, and the last state.
     """
-    lazy = frames.chunk(feature=-1) if frames.chunks else frames.chunk()
+    rows = whole_rows(frames)
     mean, conditioning = embedding["feature_mean"].values, conditioning_of(embedding)
-    state, parts, lengths = dask.delayed(carry), [], lazy.data.chunks[0]
+    state, parts, lengths = dask.delayed(carry), [], rows.chunks[0]
     first = used = 0
-    for block, length in zip(chunks_of(lazy.data), lengths, strict=True):
-        anew = starts[first : first + length]
-        count = int(anew.sum())
+    for block, length, anew in zip(chunks_of(rows), lengths, cuts(starts, lengths), strict=True):
+        count = len(anew.places)
         given = None if before is None else before[used : used + count]
         drives, steady = task(_drives, block, mean, chosen.drive, chosen.start, anew, first, conditioning, outputs=2)
         begin = steady if given is None else given
@@ -77,17 +79,15 @@ def scan_chunks(
     return Scanned(parts, state, lengths)
 
 
-def scan_varying(
-    embedding: xr.Dataset, frames: xr.DataArray, ages: NDArray[np.int64], carry: Any, chosen: Chosen
-) -> Scanned:
+def scan_varying(embedding: xr.Dataset, frames: xr.DataArray, starts: Starts, carry: Any, chosen: Chosen) -> Scanned:
     """The same for a gain that varies with the frames since the segment began.
 
     Parameters
     ----------
     embedding, frames, carry
         As for :func:`scan_chunks`.
-    ages
-        Frames before each frame in its segment, shape (n,).
+    starts
+        Where segments begin.
     chosen
         A filter with its model and schedule.
 
@@ -96,13 +96,12 @@ def scan_varying(
     One delayed array a chunk, and the last state.
     """
     model, schedule = chosen.varying()
-    lazy = frames.chunk(feature=-1) if frames.chunks else frames.chunk()
+    rows = whole_rows(frames)
     mean, conditioning = embedding["feature_mean"].values, conditioning_of(embedding)
-    state, parts, lengths = dask.delayed(carry), [], lazy.data.chunks[0]
+    state, parts, lengths = dask.delayed(carry), [], rows.chunks[0]
     gains, first = dask.delayed(schedule, traverse=False), 0
-    for block, length in zip(chunks_of(lazy.data), lengths, strict=True):
-        own = ages[first : first + length]
-        none = np.zeros(length, bool)
+    for block, length, own in zip(chunks_of(rows), lengths, cuts(starts, lengths), strict=True):
+        none = Starts(length, np.zeros(0, np.int64))
         readings, _ = task(_drives, block, mean, model.reading, model.reading, none, first, conditioning, outputs=2)
         scanned, state = task(_varying_block, readings, own, state, gains, outputs=2)
         parts.append(scanned)
@@ -110,9 +109,15 @@ def scan_varying(
     return Scanned(parts, state, lengths)
 
 
-def _varying_block(readings: Floats, ages: NDArray[np.int64], carry: Floats, gains: Schedule) -> tuple[Floats, Floats]:
+def whole_rows(frames: xr.DataArray) -> da.Array:
+    """Frames in chunks that hold all features."""
+    # Not DataArray.chunk, which would take the labels along.
+    return frames.data.rechunk({1: -1}) if frames.chunks else da.from_array(frames.values, chunks=-1)
+
+
+def _varying_block(readings: Floats, starts: Starts, carry: Floats, gains: Schedule) -> tuple[Floats, Floats]:
     """One chunk."""
-    return kalman.run(readings, ages, carry, gains)
+    return kalman.run(readings, starts.ages(), carry, gains)
 
 
 def _drives(
@@ -120,7 +125,7 @@ def _drives(
     mean: Floats,
     drive: Floats,
     start: Floats,
-    anew: NDArray[np.bool_],
+    anew: Starts,
     first: int,
     conditioning: Conditioning | None,
 ) -> tuple[Floats, Floats]:
@@ -132,11 +137,11 @@ def _drives(
             "frames out, with a new segment after each hole."
         )
     values = conditioned(np.asarray(frames, np.float64), conditioning)
-    return observer.project(values, mean, drive), observer.project(values[anew], mean, start)
+    return observer.project(values, mean, drive), observer.project(values[anew.places], mean, start)
 
 
 def _scan_block(
-    drives: Floats, anew: NDArray[np.bool_], before: Floats, carry: Floats, transition: Floats
+    drives: Floats, anew: Starts, before: Floats, carry: Floats, transition: Floats
 ) -> tuple[Floats, Floats]:
     """One chunk."""
-    return observer.scan(drives, anew, before, carry, transition)
+    return observer.scan(drives, anew.mask(), before, carry, transition)

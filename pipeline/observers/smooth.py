@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import dask
 import dask.array as da
 import numpy as np
@@ -14,17 +16,17 @@ from manifold_observer.tasks.observers.kalman import Schedule, Steady
 from manifold_observer.tasks.observers.observer import Filter
 
 from ..frames.given import takes_frames
-from ..frames.labels import segment_of
-from ..frames.segments import restarts
+from ..frames.labels import segments_of
+from ..frames.segments import Segments
 from ..frames.variables import annotate
 from ..graph.compute import task
-from ..graph.spans import segment_spans
-from .carries import ages_of, joined, table_rows
+from .carries import BothWays, both_ways, joined, table_rows
 from .config import ObserverConfig
 from .coordinates import reads_coordinates, smooth_coordinates
 from .filters import Chosen, choose_filter
 from .observe import checked, label, starts_before
 from .scans import Scanned, scan_chunks, scan_varying
+from .starts import Starts
 
 Floats = NDArray[np.float64]
 
@@ -114,88 +116,99 @@ def smooth(
     chosen = choose_filter(embedding, frames, config)
     if chosen.model is None or chosen.steady is None:
         raise AssertionError(f"an optimal gain without a model: {config}")
-    segment, n_modes = segment_of(frames), len(chosen.decay)
-    starts = restarts(segment)
+    segments, n_modes = segments_of(frames), len(chosen.decay)
+    starts = Starts(len(segments), segments.firsts)
     if chosen.schedule is not None:
-        scanned = scan_varying(embedding, frames, ages_of(starts), np.zeros(n_modes), chosen)
-        parts = _back_varying(scanned, segment, chosen)
+        scanned = scan_varying(embedding, frames, starts, np.zeros(n_modes), chosen)
+        parts = _back_varying(scanned, starts, chosen)
     else:
         before = starts_before(embedding, frames, starts, config)
         scanned = scan_chunks(embedding, frames, starts, before, np.zeros(n_modes), chosen.filter)
-        parts = _back(scanned, segment, kalman.backward(chosen.model, chosen.steady))
+        parts = _back(scanned, starts, kalman.backward(chosen.model, chosen.steady))
     states = joined(parts, scanned.lengths, n_modes)
     result = label(embedding, frames, states, config, chosen)
-    result["state_std"] = (("frame", "mode"), _deviations(chosen, chosen.steady, segment, states))
+    result["state_std"] = (("frame", "mode"), _deviations(chosen, chosen.steady, segments, scanned.lengths))
     result = annotate(result.assign_attrs(smoothed="forwards and backwards"))
     return result if frames.chunks else result.compute()
 
 
-def _back_varying(scanned: Scanned, segment: NDArray[np.int64], chosen: Chosen) -> list[Delayed]:
+def _back_varying(scanned: Scanned, starts: Starts, chosen: Chosen) -> list[Delayed]:
     """Smoothed states of all chunks, where the gain varies."""
     model, schedule = chosen.varying()
     gains, state = dask.delayed(schedule, traverse=False), dask.delayed(np.zeros(len(chosen.decay)))
-    ends, ages = restarts(segment[::-1])[::-1], ages_of(restarts(segment))
-    stop, parts = len(segment), []
-    for filtered, length in zip(scanned.parts[::-1], scanned.lengths[::-1], strict=True):
-        own = slice(stop - length, stop)
-        smoothed, state = task(_varying_block, filtered, ages[own], ends[own], state, gains, model.poles, outputs=2)
+    parts = []
+    for filtered, own in zip(scanned.parts[::-1], both_ways(starts, scanned.lengths)[::-1], strict=True):
+        smoothed, state = task(_varying_block, filtered, own, state, gains, model.poles, outputs=2)
         parts.append(smoothed)
-        stop -= length
     return parts[::-1]
 
 
 def _varying_block(
-    filtered: Floats, ages: NDArray[np.int64], ends: NDArray[np.bool_], carry: Floats, gains: Schedule, poles: Floats
+    filtered: Floats, own: BothWays, carry: Floats, gains: Schedule, poles: Floats
 ) -> tuple[Floats, Floats]:
     """One chunk, from its end."""
-    states = kalman.smoothed(filtered, ages, ends, carry, gains, poles)
+    states = kalman.smoothed(filtered, own.starts.ages(), own.back.mask()[::-1], carry, gains, poles)
     return states, states[0].copy()
 
 
-def _deviations(chosen: Chosen, steady: Steady, segment: NDArray[np.int64], like: da.Array) -> da.Array:
+def _deviations(chosen: Chosen, steady: Steady, segments: Segments, lengths: tuple[int, ...]) -> da.Array:
     """Deviations of every frame, lazily, from a table of those that differ."""
-    lengths = [stop - start for start, stop in segment_spans(segment)]
+    chunks = both_ways(Starts(len(segments), segments.firsts), lengths)
     if chosen.schedule is None:
         table = kalman.smoothed_variances(steady)
-        to_end = np.concatenate([np.arange(length)[::-1] for length in lengths])
-        return table_rows(np.minimum(to_end, len(table) - 1), chosen.told(table), like)
-    rows, table = _varying_table(chosen.schedule, lengths)
-    return table_rows(rows, chosen.told(table), like)
+        return table_rows(chunks, lengths, _to_end, chosen.told(table), len(table))
+    known = _varying_table(chosen.schedule, [stop - start for start, stop in segments.spans()])
+    return table_rows(chunks, lengths, known.rows, chosen.told(known.variances))
 
 
-def _varying_table(known: Schedule, lengths: list[int]) -> tuple[NDArray[np.int64], Floats]:
-    """Row of every frame, and variances: once for all segments of one length, or so long that the middle is steady."""
+def _to_end(own: BothWays, n_rows: int) -> NDArray[np.int64]:
+    """Row of every frame of a chunk: how many frames of its segment follow it."""
+    return np.minimum(own.ages()[1], n_rows - 1)
+
+
+class _Table(NamedTuple):
+    """Variances (k, m) of the frames of segments: once for all of one length, or so long that the middle is steady.
+
+    ``kept`` are the lengths, ascending, and ``firsts`` their first rows; the gain is steady after ``begun`` frames.
+    """
+
+    variances: Floats
+    kept: NDArray[np.int64]
+    firsts: NDArray[np.int64]
+    begun: int
+
+    def rows(self, own: BothWays) -> NDArray[np.int64]:
+        """Row of every frame of a chunk."""
+        age, to_end = own.ages()
+        length = age + to_end + 1
+        place = np.minimum(np.searchsorted(self.kept, length), len(self.kept) - 1)
+        kept, begun = self.kept[place], self.begun
+        late = np.maximum(age - length + kept, begun - 1)
+        return self.firsts[place] + np.where(age < begun, np.minimum(age, kept - 1), late)
+
+
+def _varying_table(known: Schedule, lengths: list[int]) -> _Table:
+    """Variances of the frames of segments of some lengths."""
     begun = len(known.gain)
-    most = begun + kalman.settling(known)
-    tables, firsts, rows, size = [], {}, [], 0
-    for length in lengths:
-        kept = min(length, most)
-        if kept not in firsts:
-            firsts[kept] = size
-            tables.append(kalman.segment_variances(known, kept))
-            size += kept
-        age = np.arange(length)
-        rows.append(
-            firsts[kept] + np.where(age < begun, np.minimum(age, kept - 1), np.maximum(age - length + kept, begun - 1))
-        )
-    return np.concatenate(rows), np.concatenate(tables)
+    kept = np.unique(np.minimum(lengths, begun + kalman.settling(known)))
+    firsts = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)[:-1]])
+    return _Table(
+        np.concatenate([kalman.segment_variances(known, int(length)) for length in kept]), kept, firsts, begun
+    )
 
 
-def _back(scanned: Scanned, segment: NDArray[np.int64], backward: Filter) -> list[Delayed]:
+def _back(scanned: Scanned, starts: Starts, backward: Filter) -> list[Delayed]:
     """Smoothed states of all chunks, the last one first."""
-    ends = restarts(segment[::-1])[::-1]
-    state = dask.delayed(np.zeros(backward.transition.shape[0]))
-    stop, parts = len(segment), []
-    for filtered, length in zip(scanned.parts[::-1], scanned.lengths[::-1], strict=True):
-        smoothed, state = task(_smooth_block, filtered, ends[stop - length : stop], state, backward, outputs=2)
+    state, parts = dask.delayed(np.zeros(backward.transition.shape[0])), []
+    for filtered, own in zip(scanned.parts[::-1], both_ways(starts, scanned.lengths)[::-1], strict=True):
+        smoothed, state = task(_smooth_block, filtered, own.back, state, backward, outputs=2)
         parts.append(smoothed)
-        stop -= length
     return parts[::-1]
 
 
-def _smooth_block(filtered: Floats, ends: NDArray[np.bool_], carry: Floats, backward: Filter) -> tuple[Floats, Floats]:
+def _smooth_block(filtered: Floats, back: Starts, carry: Floats, backward: Filter) -> tuple[Floats, Floats]:
     """One chunk, from its end."""
-    nothing = np.zeros(filtered.shape[1])
+    nothing, ends = np.zeros(filtered.shape[1]), back.mask()[::-1]
     drives = observer.project(filtered, nothing, backward.drive)
     after = observer.project(filtered[ends], nothing, backward.start)
     return observer.scan_back(drives, ends, after, carry, backward.transition)

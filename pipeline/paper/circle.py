@@ -147,15 +147,18 @@ def _draw(joined: xr.Dataset) -> dict[str, Figure]:
 
 def _draw_eigenvalues(joined: xr.Dataset) -> Figure:
     """Mean and standard deviation of every eigenvalue on the line of the true one, and every realisation beside."""
-    figure = new_figure(5.5, 4)
-    axes = grid(figure, 1, 1)[0, 0]
     found = -_chosen(joined, 0.0, _FACTOR)
     modes, n = found["mode"].values, found.sizes["realisation"]
-    axes.hlines(-TRUTH, modes - 0.35, modes + 0.35, color=COLOURS[6], lw=1.2, label="true eigenvalue")
+    figure = new_figure(
+        "Eigenvalues of an angle on the circle, against the known ones",
+        f"Exact rates, ε = {_FACTOR} of the median of the distances, α = 0; n = {n} realisations, each a dot.",
+    )
+    axes = grid(figure, 1, 1)[0, 0]
+    axes.hlines(-TRUTH, modes - 0.35, modes + 0.35, color=COLOURS[6], lw=2, label="true eigenvalue")
     beside = np.broadcast_to(modes + 0.18, found.shape)
-    axes.scatter(beside, found, s=9, color=COLOURS[0], alpha=0.5, lw=0, label="one realisation")
+    axes.scatter(beside, found, s=22, color=COLOURS[0], alpha=0.5, lw=0, label="one realisation")
     text = f"mean ± standard deviation of {n}"
-    style = {"color": COLOURS[1], "marker": MARKERS[0], "ms": 5, "ls": "none", "capsize": 3}
+    style = {"color": COLOURS[1], "marker": MARKERS[0], "ms": 9, "lw": 2, "ls": "none", "capsize": 5}
     axes.errorbar(modes, found.mean("realisation"), found.std("realisation"), label=text, zorder=3, **style)
     axes.set_xticks(modes)
     axes.set_yticks(range(int(np.floor(found.min())), 1))
@@ -166,7 +169,11 @@ def _draw_eigenvalues(joined: xr.Dataset) -> Figure:
 
 def _draw_settings(joined: xr.Dataset) -> Figure:
     """How the rates move with the scale at either normalisation, and with the sensors."""
-    figure = new_figure(11, 4.2)
+    figure = new_figure(
+        "Rates of the circle: what the scale, the normalisation and the sensors do to them",
+        f"Points are means of n = {joined.sizes['realisation']} realisations, bars ± one standard deviation; the true "
+        "rates 1, 2, 3, 4 are dotted. On the right, on a log scale: exact rates and counts, in bursts of two lengths.",
+    )
     (row,) = grid(figure, 1, 3, width_ratios=(1, 1, 1.7))
     for axes, alpha, name in zip(row, _ALPHAS, ("0", "½"), strict=False):
         _draw_modes(axes, np.array(_FACTORS), joined["rate"].sel(alpha=alpha), 0.0)
@@ -190,13 +197,12 @@ def _draw_modes(axes: Any, places: NDArray[Any], rates: xr.DataArray, step: floa
     """Mean and standard deviation over the realisations, one colour a mode, beside one another by a step."""
     mean, deviation = rates.mean("realisation"), rates.std("realisation")
     for number, (mode, true) in enumerate(zip(rates["mode"].values, TRUTH, strict=True)):
-        style = {"color": COLOURS[number], "marker": MARKERS[number], "ms": 5, "capsize": 2, "elinewidth": 0.9}
+        style = {"color": COLOURS[number], "marker": MARKERS[number], "ms": 7, "capsize": 3, "elinewidth": 1.2}
         line = "none" if step else "-"
         points = places + step * (number - 1.5), mean.sel(mode=mode), deviation.sel(mode=mode)
-        axes.errorbar(*points, label=rf"$\lambda_{mode}$", lw=1.2, ls=line, **style)
-        axes.axhline(true, color=COLOURS[number], lw=0.9, ls=":", zorder=0)
-    what = f"true rates (points: mean ± standard deviation, {rates.sizes['realisation']} realisations)"
-    axes.plot([], [], color=COLOURS[6], lw=0.9, ls=":", label=what)
+        axes.errorbar(*points, label=rf"$\lambda_{mode}$", lw=1.8, ls=line, **style)
+        axes.axhline(true, color=COLOURS[number], lw=1.4, ls=":", zorder=0)
+    axes.plot([], [], color=COLOURS[6], lw=1.2, ls=":", label="true rates")
 
 
 def _highest(rates: xr.DataArray) -> float:

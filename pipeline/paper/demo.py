@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from ..comparison.baselines import baselines
 from ..comparison.scores import class_scores, scores
 from ..engine.config import EmbedConfig
 from ..frames.features import histogram, stft
-from ..jobs.config import FeatureConfig, RunConfig
+from ..jobs.config import FeatureConfig, OpenConfig, RunConfig
 from ..jobs.progress import Stages
 from ..jobs.reach import reaching
 from ..jobs.run import analyse
@@ -47,10 +47,24 @@ class Demo:
     config: RunConfig
     optimal: bool = False
     """Whether the Kalman filter and the smoother are shown beside the observer."""
+    opening: OpenConfig = field(default_factory=OpenConfig)
+    """How ``run`` opens the recording."""
+
+    @property
+    def again(self) -> RunConfig:
+        """Settings with which ``run`` repeats it."""
+        return replace(self.config, opening=self.opening)
 
 
 def demonstrate(
-    name: str, out: Place | None, simulation: dict[str, Any], stages: Stages, *, overwrite: bool = False
+    name: str,
+    out: Place | None,
+    simulation: dict[str, Any],
+    stages: Stages,
+    *,
+    overwrite: bool = False,
+    recording: Path | None = None,
+    final: Path | None = None,
 ) -> dict[str, Any]:
     """Run one demonstration and score it; this computes.
 
@@ -66,6 +80,10 @@ def demonstrate(
         Where to report.
     overwrite
         Replace an earlier result at ``out``.
+    recording
+        Where to simulate; by default the recording is gone at the end.
+    final
+        What the result calls its recording.
 
     Returns
     -------
@@ -75,13 +93,17 @@ def demonstrate(
     with _scratch() as scratch, writing(out or scratch / "result.zarr", overwrite=overwrite) as folder:
         with stages("simulate"):
             stages.report("simulate", 0, 1)
-            recording = scratch / "recording.zarr"
+            recording = recording or scratch / "recording.zarr"
             demo.simulate(recording, **simulation)
             settings = dict(open_simulation(recording).attrs)
             stages.report("simulate", 1, 1)
         with reaching([recording], folder):
-            start(folder, {"demo": name, **demo.config.flat(), **{f"simulation_{k}": v for k, v in settings.items()}})
             frames, covariance = demo.frames(recording)
+            origin: dict[str, Any] = {} if final is None else {"source_paths": [str(final.absolute())]}
+            if origin and covariance is None:  # which no command can be given
+                origin["settings"] = demo.again.to_json()
+            plain = {**demo.config.flat(), **{f"simulation_{k}": v for k, v in settings.items()}}
+            start(folder, {"demo": name, **plain, **origin})
             stored, embedding, state = analyse(folder, frames, demo.config, stages, covariance)
             with stages("scores"):
                 stages.report("scores", 0, 1)
@@ -108,7 +130,7 @@ def _score(
     """Observer, optimal filters and baselines against the truth."""
     estimates = {"observer": state["state"], **(_optimal(embedding, frames) if DEMOS[name].optimal else {})}
     estimates |= baselines(embedding, frames, float(state.attrs["gamma"]))
-    table = scores(estimates, _as_components(truth))
+    table = scores(estimates, as_components(truth))
     rows: dict[str, dict[str, Any]] = {
         estimate: {str(k): _plain(v.sel(estimate=estimate).values) for k, v in table.data_vars.items()}
         for estimate in estimates
@@ -138,7 +160,7 @@ def _plain(values: NDArray[np.float64]) -> list[float | None]:
     return [float(value) if np.isfinite(value) else None for value in values.round(4)]
 
 
-def _as_components(truth: xr.Dataset) -> xr.DataArray:
+def as_components(truth: xr.Dataset) -> xr.DataArray:
     """All truth as numbers along one dimension; what is unknown (negative class) is NaN."""
     columns, names = [], []
     for name, values in truth.data_vars.items():
@@ -219,6 +241,7 @@ DEMOS = {
         RunConfig(
             FeatureConfig("identity"), embedding=EmbedConfig(preset="paper", n_modes=4, rank=1, epsilon_factor=0.16)
         ),
+        opening=OpenConfig(variable="frames", time_dim="frame"),
     ),
     "melody": Demo(
         write_melody,

@@ -18,20 +18,18 @@ from ..embedding.embed import embed
 from ..observers.calibrate import calibrate
 from ..observers.observe import observe
 from ..observers.smooth import smooth
-from ..plot.colours import COLOURS, MARKERS
+from .drift_pictures import draw
 from .experiment import Claim, Experiment, Work
-from .pictures import grid, label, legend_below, new_figure
 from .sphere import ANGLES, GAMMA, N_FOLDS, N_MODES, SAMPLES, simulate
 from .verdict import Statement, settle
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 Floats = NDArray[np.float64]
 _RATES = tuple(round(0.008 + 0.002 * step, 3) for step in range(9))
 _WIDTHS = (2, 3, 5)
 _AVERAGES = tuple(f"moving_average_{width}" for width in _WIDTHS)
-_LAGS = 40
 # Estimates in the order of the legend, with what they are called there.
 _NAMES = {
     "observer": "observer, γ = 0.85",
@@ -119,53 +117,6 @@ def _join(parts: dict[str, xr.Dataset]) -> xr.Dataset:
     return xr.concat(rows, "drift_rate").assign_coords(drift_rate=("drift_rate", list(by_rate), {"units": "1/s"}))
 
 
-def _draw(joined: xr.Dataset) -> dict[str, Figure]:
-    return {
-        "correlation": _draw_score(joined, "correlation", "correlation r"),
-        "nrmse": _draw_score(joined, "nrmse_db", "nRMSE / dB"),
-        "impulse": _draw_impulse(joined),
-    }
-
-
-def _draw_score(joined: xr.Dataset, name: str, what: str) -> Figure:
-    """Mean and one standard deviation over the realisations, both angles."""
-    figure = new_figure(9, 4.4)
-    (row,) = grid(figure, 1, 2, sharey=True)
-    shown = {key: text for key, text in _NAMES.items() if key in joined["estimate"].values}
-    if "tica" in joined["estimate"].values:
-        shown["tica"] = "TICA"
-    rates = joined["drift_rate"].values
-    for column, angle in enumerate(ANGLES):
-        for place, (key, text) in enumerate(shown.items()):
-            values = joined[name].sel(estimate=key, component=angle)
-            mean, deviation = values.mean("realisation"), values.std("realisation")
-            shift = (place - len(shown) / 2) * 6e-5
-            style = {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)], "ms": 4}
-            dashes = "--" if key in ("smoothed_pca", "tica") else "-"
-            row[column].errorbar(rates + shift, mean, deviation, label=text, lw=1.2, elinewidth=0.7, ls=dashes, **style)
-        row[column].set_xticks(rates[:: max(1, len(rates) // 4)])
-        label(row[column], angle, "drift rate c / (1/s)", what if column == 0 else "")
-    legend_below(figure, row[0], 5)
-    return figure
-
-
-def _draw_impulse(joined: xr.Dataset) -> Figure:
-    """Impulse response of the observer a mode, at the slowest and the fastest drift."""
-    figure = new_figure(8, 3.4)
-    (row,) = grid(figure, 1, 2, sharey=True)
-    lags = np.arange(_LAGS)
-    for axes, place in zip(row, (0, -1), strict=True):
-        own = joined.isel(drift_rate=place).mean("realisation")
-        for number, mode in enumerate(own["mode"].values):
-            pole, window = float(own["pole"].sel(mode=mode)), float(own["window"].sel(mode=mode))
-            text = f"mode {mode}, as {window:.1f} frames"
-            axes.plot(lags, (1 - pole) * pole**lags, color=COLOURS[number], marker=MARKERS[number], ms=3, label=text)
-        label(axes, f"c = {float(own['drift_rate'])} 1/s", "frames since the impulse", "weight")
-        axes.legend(frameon=False, fontsize=8)
-    row[1].set_ylabel("")
-    return figure
-
-
 def _judge(joined: xr.Dataset) -> list[Claim]:
     return settle(
         [
@@ -250,4 +201,4 @@ def _beyond_the_paper(joined: xr.Dataset) -> list[Statement]:
     return [_everywhere(joined, one, other, text, "beyond the paper") for one, other, text in rows]
 
 
-DRIFT = Experiment(_works, _join, _draw, _judge)
+DRIFT = Experiment(_works, _join, draw, _judge)

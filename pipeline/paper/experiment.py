@@ -7,7 +7,6 @@ An *experiment* is a list of *works* (a realisation each, one task), a way to jo
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,6 +28,8 @@ from ..graph.warn import warn
 from ..jobs.placement import check_parent
 from ..jobs.store import alone
 from . import sealed
+from .index import index_html
+from .pictures import Rendered, rendered
 from .sealed import DamagedError
 
 if TYPE_CHECKING:
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
 
 _MARK = "manifold-observer-reproduction"
 _WHAT = "reproduce: the output"
-_ENDINGS = (".nc", ".png", "claims.json", "claims.md")
+# Pictures for slides and for print take as long again as those for the screen.
+_ENDINGS_OF = {True: ("png",), False: ("png", "svg", "pdf")}
+_ENDINGS = (".nc", ".png", ".svg", ".pdf", "claims.json", "claims.md", "index.html")
 
 
 @dataclass(frozen=True)
@@ -95,10 +98,11 @@ def reproduce(
     experiments
         By name.
     out
-        Folder to write to: ``NAME.nc`` and ``NAME-PICTURE.png`` of every experiment, ``claims.md`` and
-        ``claims.json``, and the finished works. The same call resumes where an earlier one was stopped.
+        Folder to write to: ``NAME.nc`` and ``NAME-PICTURE.png``, ``.svg`` and ``.pdf`` of every experiment,
+        ``claims.md`` and ``claims.json``, ``index.html``, which shows all,
+        and the finished works. The same call resumes where an earlier one was stopped.
     quick
-        Few realisations, to see whether everything works.
+        Few realisations and no pictures but PNG, to see whether everything works.
     progress
         Called with ("works", done, in all), over all experiments.
 
@@ -127,6 +131,7 @@ def reproduce(
     True
     """
     with _folder(out):
+        drawn: dict[str, dict[str, Figure]] = {}
         chosen = {name: experiment.works(quick) for name, experiment in experiments.items()}
         _run_works(chosen, out, progress)
         claims = {}
@@ -134,10 +139,10 @@ def reproduce(
             joined = experiment.join({work.name: _read(_place(out, name, work)) for work in chosen[name]})
             with _resumable(out):
                 sealed.write(joined, out / f"{name}.nc")
-            for picture, figure in experiment.draw(joined).items():
-                _save(figure, out / f"{name}-{picture}.png")
+            drawn[name] = {f"{name}-{picture}": figure for picture, figure in experiment.draw(joined).items()}
             claims[name] = experiment.judge(joined)
         _write_claims(claims, out)
+        _write_pictures(drawn, claims, out, _ENDINGS_OF[quick])
         return claims
 
 
@@ -222,13 +227,19 @@ def _read(place: Path) -> xr.Dataset:
         raise ValueError(f"reproduce: {place} cannot be used: {error}. The same command computes it again.") from None
 
 
-def _save(figure: Figure, place: Path) -> None:
-    """Write a picture."""
-    content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=150)
-    figure.clear()
-    with _resumable(place.parent):
-        atomic.write(place, content.getvalue())
+def _write_pictures(
+    drawn: Mapping[str, Mapping[str, Figure]], claims: Mapping[str, Sequence[Claim]], out: Path, endings: Sequence[str]
+) -> None:
+    """Every picture in some formats, and the page that shows them."""
+    pictures: dict[str, dict[str, Rendered]] = {name: {} for name in drawn}
+    for name, figures in drawn.items():
+        for stem, figure in figures.items():
+            picture = pictures[name][stem] = rendered(figure, endings)
+            for ending, content in picture.content.items():
+                with _resumable(out):
+                    atomic.write(out / f"{stem}.{ending}", content)
+    with _resumable(out):
+        atomic.write(out / "index.html", index_html(pictures, claims).encode())
 
 
 def _write_claims(claims: Mapping[str, list[Claim]], out: Path) -> None:

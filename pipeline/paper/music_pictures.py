@@ -38,43 +38,83 @@ def draw_scatter(piece: xr.Dataset) -> Figure:
 
     Silence is left out: it may lie so far from all notes that these would be one dot.
     """
-    piece = piece.isel(frame=piece["frame_instrument"].values >= 0)
-    figure = new_figure(11, 7.5)
-    axes = grid(figure, 2, 3, width_ratios=[1.25, 1, 1])
+    n = piece.sizes["frame"]
+    piece = _in_deviations(piece.isel(frame=piece["frame_instrument"].values >= 0))
+    figure = new_figure(
+        f"{_headline(piece)}: where notes and instruments lie in the coordinates",
+        f"Sound: {piece.attrs['sound']}. The {piece.sizes['frame']} of n = {n} frames of 23 ms in which something "
+        "sounds; coordinates in their own deviations.",
+    )
+    axes = grid(figure, 2, 3, width_ratios=[1.1, 1, 1])
     notes = _notes(piece)
     for row, name in zip(axes, _ROWS, strict=True):
         _scatter_three(figure, row[0], piece, name, notes)
         _scatter(row[1], piece, name, "frame_note", notes)
         _scatter(row[2], piece, name, "frame_instrument", _instruments(piece))
-    handles, labels = axes[0, 1].get_legend_handles_labels()
-    more, names = axes[0, 2].get_legend_handles_labels()
-    legend_of(figure, [*handles, *more], [*labels, *names], len(labels) + len(names))
-    legend: Any = figure.legends[0]
-    for handle in legend.legend_handles:
-        handle.set(sizes=[36], alpha=1)
-    figure.suptitle(_headline(piece), fontsize=11, x=0.01, ha="left")
+    _legend(figure, axes[0, 1], axes[0, 2])
     return figure
 
 
 def draw_time(piece: xr.Dataset) -> Figure:
-    """Score, waveform, spectrogram and coordinates above each other, over the same time."""
-    figure = new_figure(11, 12.5)
-    axes = grid(figure, 7, 1, sharex=True, gridspec_kw={"height_ratios": [1.3, 0.7, 1.2, 1.2, 1.2, 1, 1]})[:, 0]
-    _draw_score(axes[0], piece)
-    axes[1].fill_between(piece["wave_time"], piece["wave_low"], piece["wave_high"], color="#404040", linewidth=0)
-    label(axes[1], "Waveform", y="pressure\n(full scale 1)")
-    _draw_spectrogram(axes[2], piece)
-    for (name, title), second, first in zip(_ROWS.items(), axes[3:5], axes[5:7], strict=True):
-        _follow(second, piece, name, 2, "frame_note", _notes(piece))
-        label(second, f"{title}: second coordinate, by note", y=_axis(name, 2))
+    """Score, waveform and spectrogram above the coordinates over the same time; observer left, diffusion maps right."""
+    n = piece.sizes["frame"]
+    piece = _in_deviations(piece, piece["frame_instrument"].values >= 0)
+    rapid = " The rapid run has a grey ground." if piece["frame_rapid"].any() else ""
+    figure = new_figure(
+        f"{_headline(piece)}: how the coordinates follow the score",
+        f"Sound: {piece.attrs['sound']}. n = {n} frames of 23 ms; coordinates in deviations of the frames in which "
+        f"something sounds.{rapid}",
+    )
+    panels = figure.add_gridspec(4, 2, height_ratios=[0.45, 1.0, 1.35, 1.35])
+    score = _panel(figure, panels[:2, 0])
+    wave, spectrogram = (_panel(figure, panels[k, 1], score) for k in (0, 1))
+    for above in (score, wave, spectrogram):
+        above.tick_params(labelbottom=False)
+    _draw_score(score, piece)
+    wave.fill_between(piece["wave_time"], piece["wave_low"], piece["wave_high"], color="#404040", linewidth=0)
+    label(wave, "Waveform", y="full\nscale")
+    _draw_spectrogram(spectrogram, piece)
+    followed = []
+    for column, (name, title) in enumerate(_ROWS.items()):
+        first, second = (_panel(figure, panels[row, column], score) for row in (2, 3))
+        first.tick_params(labelbottom=False)
         _follow(first, piece, name, 1, "frame_instrument", _instruments(piece))
         label(first, f"{title}: first coordinate, by instrument", y=_axis(name, 1))
-    _shade_run(axes, piece)
-    axes[-1].set_xlabel("time (s)")
-    axes[-1].set_xlim(0, float(piece["wave_time"][-1]))
-    figure.suptitle(_headline(piece), fontsize=11, x=0.01, ha="left")
-    figure.align_ylabels()
+        _follow(second, piece, name, 2, "frame_note", _notes(piece))
+        label(second, f"{title}: second coordinate, by note", "time (s)", _axis(name, 2))
+        followed += [first, second]
+    _shade_run([score, wave, *followed], piece)
+    score.set_xlim(0, float(piece["wave_time"][-1]))
+    _legend(figure, followed[1], followed[0])
     return figure
+
+
+def _panel(figure: Figure, place: Any, beside: Axes | None = None) -> Axes:
+    """Axes in the style, over the same time as others."""
+    axes = figure.add_subplot(place, sharex=beside)
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def _in_deviations(piece: xr.Dataset, sounding: Any = slice(None)) -> xr.Dataset:
+    """Coordinates of both methods on one scale: no mean, and unit deviation over the frames that sound."""
+    scaled = {}
+    for name in _ROWS:
+        own = piece[name].values[sounding]
+        scaled[name] = (piece[name].dims, (piece[name].values - own.mean(axis=0)) / own.std(axis=0))
+    return piece.assign(scaled)
+
+
+def _legend(figure: Figure, notes: Axes, instruments: Axes) -> None:
+    """One legend: every note and every instrument once, in marks that can be seen."""
+    found: dict[str, Any] = {}
+    for axes in (notes, instruments):
+        for handle, text in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault("no note" if text == "silence" else text, handle)
+    legend_of(figure, list(found.values()), list(found), len(found))
+    legend: Any = figure.legends[0]
+    for handle in legend.legend_handles:
+        handle.set(sizes=[60], alpha=1)
 
 
 def note_name(pitch: int) -> str:
@@ -97,13 +137,13 @@ def _of_kind(joined: xr.Dataset, kind: str) -> xr.Dataset:
 
 
 def _headline(piece: xr.Dataset) -> str:
-    """Which piece, and where its sound is from."""
-    return f"{piece.attrs['piece'].replace('_', ' ').capitalize()} ({piece.attrs['sound']})"
+    """Which piece."""
+    return str(piece.attrs["piece"]).replace("_", " ").capitalize()
 
 
 def _axis(name: str, mode: int) -> str:
-    """Name of a coordinate, which has no unit."""
-    return rf"${_SYMBOLS[name]}_{mode}$ (no unit)"
+    """Name of a coordinate in deviations, which have no unit."""
+    return rf"${_SYMBOLS[name]}_{mode}$ (deviations)"
 
 
 def _notes(piece: xr.Dataset) -> dict[int, tuple[str, str, str]]:
@@ -129,8 +169,9 @@ def _groups(piece: xr.Dataset, variable: str, looks: dict[int, tuple[str, str, s
     for value, (name, colour, marker) in looks.items():
         own = piece[variable].values == value
         if own.any():
-            size = 14 if value >= 0 else 24
-            yield own, {"label": name, "color": colour, "marker": marker, "s": size, "linewidths": 0}
+            size = 18 if value >= 0 else 24
+            style = {"label": name, "color": colour, "marker": marker, "s": size, "linewidths": 0}
+            yield own, style | {"rasterized": True}
 
 
 def _scatter(axes: Axes, piece: xr.Dataset, name: str, variable: str, looks: dict[int, tuple[str, str, str]]) -> None:
@@ -149,11 +190,11 @@ def _scatter_three(
     axes: Any = figure.add_subplot(place.get_subplotspec(), projection="3d")
     for own, style in _groups(piece, "frame_note", looks):
         axes.scatter(*piece[name].values[own, :3].T, alpha=0.7, **style)
-    label(axes, f"{_ROWS[name]}, by note", _axis(name, 1), _axis(name, 2))
-    axes.set_zlabel(_axis(name, 3), labelpad=8)
-    axes.tick_params(labelsize=7)
+    label(axes, f"{_ROWS[name]}, by note", *(f"${_SYMBOLS[name]}_{mode}$" for mode in (1, 2)))
+    axes.set_zlabel(f"${_SYMBOLS[name]}_3$")
+    axes.tick_params(labelsize=8)
     axes.locator_params(nbins=4)
-    axes.set_box_aspect(None, zoom=0.85)
+    axes.set_box_aspect(None, zoom=1.0)
 
 
 def _draw_score(axes: Axes, piece: xr.Dataset) -> None:
@@ -170,8 +211,7 @@ def _draw_score(axes: Axes, piece: xr.Dataset) -> None:
     ticks = np.unique(pitches) if np.ptp(pitches) <= 14 else np.arange(pitches.min() // 12 + 1, 11) * 12
     axes.set_yticks(ticks[ticks <= pitches.max()])
     axes.yaxis.set_major_formatter(lambda pitch, _: note_name(round(pitch)))
-    label(axes, "Score" + (", the rapid run shaded" if piece["frame_rapid"].any() else ""), y="note")
-    _legend_beside(axes)
+    label(axes, "Score, by instrument", y="note")
 
 
 def _shade_run(axes: Iterable[Axes], piece: xr.Dataset) -> None:
@@ -185,9 +225,9 @@ def _draw_spectrogram(axes: Axes, piece: xr.Dataset) -> None:
     """Spectrogram with its colour bar outside, so that all panels are as wide."""
     level = piece["spectrogram"].transpose("frequency", "column")
     mesh = axes.pcolormesh(piece["column_time"], piece["frequency"] / 1000, level, rasterized=True)
-    label(axes, "Spectrogram", y="frequency (kHz)")
+    label(axes, "Spectrogram", y="kHz")
     bar = axes.figure.colorbar(mesh, cax=axes.inset_axes((1.01, 0.0, 0.012, 1.0)))
-    bar.set_label("level (dB)")
+    bar.set_label("dB")
 
 
 def _follow(
@@ -196,14 +236,8 @@ def _follow(
     """One coordinate over time, by class."""
     axes.plot(piece["time"], piece[name][:, mode - 1], color=_LINE, linewidth=0.4, zorder=0)
     for own, style in _groups(piece, variable, looks):
-        axes.scatter(piece["time"].values[own], piece[name].values[own, mode - 1], **style | {"s": 7})
+        axes.scatter(piece["time"].values[own], piece[name].values[own, mode - 1], **style | {"s": 9})
     # Silence may lie so far from all notes that these would be one line.
     sounding = piece[name].values[piece["frame_instrument"].values >= 0, mode - 1]
     margin = 0.08 * np.ptp(sounding)
     axes.set_ylim(sounding.min() - margin, sounding.max() + margin)
-    _legend_beside(axes)
-
-
-def _legend_beside(axes: Axes) -> None:
-    """A legend to the right of the data."""
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8, handletextpad=0.3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +27,11 @@ _SHOWN = {
 def draw_sphere(joined: xr.Dataset) -> Figure:
     """Correlations of every setting, one column an angle, one row a drift rate."""
     rates, angles = joined["drift_rate"].values, joined["component"].values
-    figure = new_figure(11, 1.2 + 2.9 * len(rates))
+    figure = new_figure(
+        "The sphere with the settings as printed, and with each of them changed",
+        f"Correlation with the true angle, held out: means of n = {joined.sizes['realisation']} realisations ± one "
+        "standard deviation. Columns are angles, rows drift rates.",
+    )
     axes = grid(figure, len(rates), len(angles), sharex=True, sharey="row")
     places = np.arange(joined.sizes["case"])
     for row, rate in zip(axes, rates, strict=True):
@@ -34,7 +39,7 @@ def draw_sphere(joined: xr.Dataset) -> Figure:
             values = joined["correlation"].sel(drift_rate=rate, component=angle)
             for number, (key, text) in enumerate(_SHOWN.items()):
                 own = values.sel(estimate=key)
-                style = {"color": COLOURS[number], "marker": MARKERS[number], "ms": 5, "capsize": 2, "ls": "none"}
+                style = {"color": COLOURS[number], "marker": MARKERS[number], "ms": 7, "capsize": 3, "ls": "none"}
                 shift = 0.12 * (number - 2)
                 panel.errorbar(places + shift, own.mean("realisation"), own.std("realisation"), label=text, **style)
             label(panel, f"{angle}, c = {rate} 1/s", "", "correlation r, held out" if panel is row[0] else "")
@@ -45,16 +50,20 @@ def draw_sphere(joined: xr.Dataset) -> Figure:
 
 def draw_circle(joined: xr.Dataset, truth: NDArray[np.float64]) -> Figure:
     """Decay rates of every way to see the angle, mean and standard deviation, with lines at the truth."""
-    figure = new_figure(13, 4.8)
+    figure = new_figure(
+        "Rates of the circle with the settings as printed, and with each of them changed",
+        f"Means of n = {joined.sizes['realisation']} realisations ± one standard deviation; the true rates are dotted, "
+        "in the colour of their mode.",
+    )
     axes = grid(figure, 1, 1)[0, 0]
     places = np.arange(joined.sizes["case"])
     for number, (mode, true) in enumerate(zip(joined["mode"].values, truth, strict=True)):
         own = joined["rate"].sel(mode=mode)
-        style = {"color": COLOURS[number], "marker": MARKERS[number], "ms": 5, "capsize": 2, "ls": "none"}
+        style = {"color": COLOURS[number], "marker": MARKERS[number], "ms": 7, "capsize": 3, "ls": "none"}
         shift = 0.13 * (number - 1.5)
         text = rf"$\lambda_{mode}$, its truth dotted"
         axes.errorbar(places + shift, own.mean("realisation"), own.std("realisation"), label=text, **style)
-        axes.axhline(true, color=COLOURS[number], lw=0.9, ls=":", zorder=0)
+        axes.axhline(true, color=COLOURS[number], lw=1.4, ls=":", zorder=0)
     label(axes, "", "what is seen of the angle, and how distances are measured", r"decay rate $\lambda_\ell$ / (1/s)")
     _name_cases(axes, joined["case"].values, ", ", axes.get_xlabel())
     legend_below(figure, axes, 4)
@@ -62,6 +71,7 @@ def draw_circle(joined: xr.Dataset, truth: NDArray[np.float64]) -> Figure:
 
 
 def _name_cases(axes: Any, cases: NDArray[Any], cut: str, what: str) -> None:
-    """One tick a case, its parts below each other."""
-    axes.set_xticks(range(len(cases)), [str(case).replace(cut, "\n") for case in cases], fontsize=8)
+    """One tick a case, its parts below each other, and long ones over two lines."""
+    names = ["\n".join(line for part in str(case).split(cut) for line in textwrap.wrap(part, 14)) for case in cases]
+    axes.set_xticks(range(len(cases)), names, fontsize=9.5)
     axes.set_xlabel(what)

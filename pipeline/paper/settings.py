@@ -20,6 +20,11 @@ class Sphere:
     n_samples: int = setting(240_000, least=1, option="--samples")
     """Length of the recording; a frame has 60 samples."""
 
+    @property
+    def about_frames(self) -> int:
+        """About how many frames it makes."""
+        return self.n_samples // 60
+
 
 @dataclass(frozen=True)
 class Circle:
@@ -29,6 +34,11 @@ class Circle:
     """Seed of the simulation."""
     n_frames: int = setting(1_600, least=1, option="--frames")
     """Length of the recording."""
+
+    @property
+    def about_frames(self) -> int:
+        """About how many frames it makes."""
+        return self.n_frames
 
 
 @dataclass(frozen=True)
@@ -41,6 +51,11 @@ class Melody:
     """Length of the melody."""
     noise: float = 0.0
     """Standard deviation of added white noise."""
+
+    @property
+    def about_frames(self) -> int:
+        """About how many frames it makes: notes last .4 s with the rests after them, frames 23 ms."""
+        return self.n_notes * 400 // 23
 
 
 SIMULATIONS = {"sphere": Sphere, "circle": Circle, "melody": Melody}

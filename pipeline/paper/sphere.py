@@ -12,16 +12,15 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from manifold_observer.datasets.simulators.simulated import open_simulation
-from manifold_observer.datasets.simulators.sphere import on_sphere, write_sphere
+from manifold_observer.datasets.simulators.sphere import write_sphere
 from manifold_observer.tasks.comparison import paired, scores, verdicts
 
 from ..embedding.embed import embed
 from ..embedding.extend import extend
 from ..observers.observe import observe
-from ..plot.colours import COLOURS
 from .demo import sphere_frames, sphere_truth
 from .experiment import Claim, Experiment, Work, join_realisations
-from .pictures import grid, label, legend_below, new_figure
+from .sphere_pictures import NAMES, draw_scatter, draw_set_up, draw_time
 from .verdict import Statement, settle
 
 if TYPE_CHECKING:
@@ -37,15 +36,6 @@ N_FOLDS = 5
 
 _RATES = (0.008, 0.024)
 ANGLES = ("elevation", "azimuth")
-_SYMBOLS = {"elevation": r"elevation $\theta_1$ / rad", "azimuth": r"azimuth $\theta_2$ / rad"}
-_NAMES = {
-    "observer": "observer",
-    "diffusion_maps": "diffusion maps",
-    "nystrom": "Nyström",
-    "one-sided": "one-sided",
-    "shuffled": "the same frames in random order",
-}
-_SHORT = 250
 _PATHS = 10
 _LEARNT = 3000
 
@@ -113,43 +103,6 @@ def _join_set_up(parts: dict[str, xr.Dataset]) -> xr.Dataset:
     return joined.assign_coords(drift_rate=("path", list(_RATES)))
 
 
-def _draw_set_up(joined: xr.Dataset) -> dict[str, Figure]:
-    """Paths on the sphere with sensors and the potential's minimum, above the elevation over 1,000 samples."""
-    figure = new_figure(8, 6.5)
-    rows = figure.add_gridspec(2, 2, height_ratios=(1.7, 1))
-    minutes = np.arange(joined.sizes["time"]) * float(joined.attrs["dt"])
-    for column, rate in enumerate(joined["drift_rate"].values):
-        path = joined.isel(path=column)
-        axes: Any = figure.add_subplot(rows[0, column], projection="3d")
-        _draw_sphere(axes, path, joined.attrs)
-        axes.set_title(f"c = {rate} 1/s", loc="left", fontsize=10)
-        below = figure.add_subplot(rows[1, column])
-        below.plot(minutes, path["sample"][:, 0], color=COLOURS[0], lw=1)
-        below.axhline(float(np.ravel(joined.attrs["mean"])[0]), color="0.5", lw=1, ls="--")
-        below.set_ylim(float(joined["sample"][..., 0].min()) - 0.05, float(joined["sample"][..., 0].max()) + 0.05)
-        label(below, x="time / s", y=_SYMBOLS["elevation"])
-        below.spines[["top", "right"]].set_visible(False)
-        if column == 0:
-            legend_below(figure, axes, 3)
-    return {"paths": figure}
-
-
-def _draw_sphere(axes: Any, path: xr.Dataset, attrs: dict[str, Any]) -> None:
-    """A wire sphere, the path, three sensors, the minimum."""
-    u, v = np.mgrid[0 : 2 * np.pi : 25j, 0 : np.pi : 13j]
-    axes.plot_wireframe(np.cos(u) * np.sin(v), np.sin(u) * np.sin(v), np.cos(v), color="0.85", lw=0.5)
-    axes.plot(*on_sphere(path["frame_angle"].values).T, color=COLOURS[0], lw=0.3, alpha=0.6, label="path")
-    axes.scatter(*(float(attrs["sensor_distance"]) * np.eye(3)), color=COLOURS[1], marker="^", s=40, label="sensors")
-    minimum = on_sphere(np.atleast_2d(attrs["mean"]))
-    axes.scatter(*minimum.T, color=COLOURS[6], marker="X", s=40, label="minimum of the potential", depthshade=False)
-    axes.set_box_aspect((1, 1, 1))
-    axes.view_init(elev=22, azim=32)
-    for axis, name in zip("xyz", ("x", "y", "z"), strict=True):
-        getattr(axes, f"set_{axis}label")(name, labelpad=-8)
-        getattr(axes, f"set_{axis}ticks")([-1, 0, 1])
-    axes.tick_params(pad=-3, labelsize=7)
-
-
 def _judge_set_up(joined: xr.Dataset) -> list[Claim]:
     """Checks of the simulator: what the paper says of the pull follows from its equation, sqrt(v / 2 c)."""
     statements = []
@@ -168,7 +121,7 @@ def _judge_set_up(joined: xr.Dataset) -> list[Claim]:
     return settle(statements)
 
 
-SET_UP = Experiment(_set_up_works, _join_set_up, _draw_set_up, _judge_set_up)
+SET_UP = Experiment(_set_up_works, _join_set_up, draw_set_up, _judge_set_up)
 
 
 # --------------------------------------------------------------------------------------------------- sphere
@@ -235,51 +188,8 @@ def _sphere_works(quick: bool) -> list[Work]:
 
 def _draw_sphere_figures(joined: xr.Dataset) -> dict[str, Figure]:
     first = joined.isel(realisation=0)
-    return {"time": _draw_time(first), "scatter": _draw_scatter(first, ["observer", "diffusion_maps"])}
-
-
-def _draw_time(first: xr.Dataset) -> Figure:
-    """Truth and read-outs over a short interval, with absolute errors below, one column an angle."""
-    figure = new_figure(9, 5)
-    rows = grid(figure, 2, 2, sharex=True, height_ratios=(1.6, 1))
-    minutes = np.arange(_SHORT) * 6.0 / 60
-    for column, angle in enumerate(ANGLES):
-        shown = first.sel(component=angle).isel(frame=slice(0, _SHORT))
-        above, below = rows[:, column]
-        above.plot(minutes, shown["truth"], color=COLOURS[6], lw=1.6, label="truth")
-        for colour, name in zip(COLOURS, ("observer", "diffusion_maps"), strict=False):
-            reading = shown["reading"].sel(estimate=name)
-            width = 1.4 if name == "observer" else 0.8
-            above.plot(minutes, reading, color=colour, lw=width, label=_NAMES[name])
-            below.plot(minutes, np.abs(reading - shown["truth"]), color=colour, lw=width)
-        label(above, y=_SYMBOLS[angle])
-        label(below, x="time / min", y="absolute error / rad")
-    legend_below(figure, rows[0, 0], 3)
-    return figure
-
-
-def _draw_scatter(first: xr.Dataset, names: list[str]) -> Figure:
-    """Azimuth over elevation, coloured by the coordinate that goes best with an angle: rows angles, columns methods."""
-    figure = new_figure(3.2 * len(names) + 0.8, 6)
-    rows = grid(figure, 2, len(names), sharex=True, sharey=True)
-    elevation, azimuth = (first["truth"].sel(component=angle).values for angle in ANGLES)
-    for column, name in enumerate(names):
-        coordinates = first["coordinate"].sel(estimate=name).values
-        modes = np.argmax(paired.cross_correlation(coordinates, first["truth"].values), axis=0)
-        for row, (angle, mode) in enumerate(zip(ANGLES, modes, strict=True)):
-            values = _oriented(coordinates[:, mode], first["truth"].sel(component=angle).values)
-            dots = rows[row, column].scatter(elevation, azimuth, c=values, s=4, vmin=-2.5, vmax=2.5, rasterized=True)
-            y = _SYMBOLS["azimuth"] if column == 0 else ""
-            title = f"{_NAMES[name]}: coordinate {mode + 1} ({angle})"
-            label(rows[row, column], title, _SYMBOLS["elevation"] if row == 1 else "", y)
-    figure.colorbar(dots, ax=list(rows.ravel()), label="coordinate / its deviation", shrink=0.6)
-    return figure
-
-
-def _oriented(values: Floats, truth: Floats) -> Floats:
-    """In deviations, rising with the truth."""
-    sign = np.sign(np.corrcoef(values, truth)[0, 1])
-    return sign * (values - values.mean()) / values.std()
+    headline = "Where the point is, as both see it"
+    return {"time": draw_time(first), "scatter": draw_scatter(first, ["observer", "diffusion_maps"], headline)}
 
 
 def _judge_sphere(joined: xr.Dataset) -> list[Claim]:
@@ -312,7 +222,7 @@ def _closer(figure: str, claim: str, values: xr.DataArray, than: str, angle: str
     """The observer against another estimate of one angle, realisation by realisation."""
     own, other = (values.sel(estimate=name, component=angle).values for name in ("observer", than))
     measured = f"r {own.mean():.3f} against {other.mean():.3f} ({len(own)} realisations)"
-    return Statement(figure, claim, measured, _NAMES.get(than, than), verdicts.exceeds(own, other))
+    return Statement(figure, claim, measured, NAMES.get(than, than), verdicts.exceeds(own, other))
 
 
 SPHERE = Experiment(_sphere_works, join_realisations, _draw_sphere_figures, _judge_sphere)
@@ -347,7 +257,8 @@ def _extension_works(quick: bool) -> list[Work]:
 
 
 def _draw_extension(joined: xr.Dataset) -> dict[str, Figure]:
-    return {"scatter": _draw_scatter(joined.isel(realisation=0), ["observer", "nystrom", "one-sided"])}
+    headline = "New frames, placed by the observer and by two extensions of diffusion maps"
+    return {"scatter": draw_scatter(joined.isel(realisation=0), ["observer", "nystrom", "one-sided"], headline)}
 
 
 def _judge_extension(joined: xr.Dataset) -> list[Claim]:
@@ -356,7 +267,7 @@ def _judge_extension(joined: xr.Dataset) -> list[Claim]:
         [
             _closer(
                 "extension",
-                f"observer places new frames better than {_NAMES[method]} in {angle}",
+                f"observer places new frames better than {NAMES[method]} in {angle}",
                 joined["correlation"],
                 method,
                 angle,

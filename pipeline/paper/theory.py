@@ -32,6 +32,7 @@ from .pictures import grid, label, legend_below, new_figure
 from .verdict import Statement, settle
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
@@ -321,20 +322,31 @@ def _judge_well(joined: xr.Dataset) -> list[Statement]:
 
 def _draw(joined: xr.Dataset) -> dict[str, Figure]:
     """Errors of the distance over the hidden distance, with the order that the paper derives."""
-    figure = new_figure(9, 3.8)
+    figure = new_figure(
+        "How far the modified Mahalanobis distance is from the hidden one",
+        f"Means of n = {joined.sizes['distance_realisation']} realisations of a point on an arc. Dotted: absolute "
+        "errors of the fourth order (symmetric) and of the third (one-sided), from the nearest pairs.",
+    )
     (row,) = grid(figure, 1, 2, sharey=True)
-    distance = joined["distance_distance"].values
     for axes, arc in zip(row, _ARCS, strict=True):
-        own = joined["distance_error"].sel(distance_arc=arc)
-        for number, kind in enumerate(_KINDS):
-            mean = own.sel(distance_kind=kind).mean("distance_realisation").values
-            axes.loglog(distance, mean, color=COLOURS[number], marker=MARKERS[number], ms=4, label=kind)
-            guide = mean[0] * (distance / distance[0]) ** (2 - number)
-            text = f"absolute error of order {4 - number}"
-            axes.loglog(distance, guide, color=COLOURS[number], ls=":", lw=1, label=text)
+        _draw_errors(axes, joined["distance_error"].sel(distance_arc=arc), joined["distance_distance"].values)
         label(axes, f"arc {arc:g}", "hidden distance / rad", "relative error" if axes is row[0] else "")
     legend_below(figure, row[0], 4)
     return {"distance": figure}
+
+
+def _draw_errors(axes: Axes, errors: xr.DataArray, distance: Floats) -> None:
+    """Both distances over the hidden one, on log scales whose ticks are plain numbers."""
+    for number, kind in enumerate(_KINDS):
+        mean = errors.sel(distance_kind=kind).mean("distance_realisation").values
+        axes.loglog(distance, mean, color=COLOURS[number], marker=MARKERS[number], ms=7, lw=2, label=kind)
+        guide = mean[0] * (distance / distance[0]) ** (2 - number)
+        axes.loglog(
+            distance, guide, color=COLOURS[number], ls=":", lw=1.6, label=f"absolute error of order {4 - number}"
+        )
+    ticks = [tick for tick in (0.05, 0.1, 0.2, 0.5, 1.0) if distance[0] <= tick * 1.3 and tick <= distance[-1] * 1.1]
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.xaxis.minorticks_off()
 
 
 THEORY = Experiment(_works, _join, _draw, _judge)

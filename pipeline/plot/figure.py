@@ -10,7 +10,7 @@ from .colours import labels_along
 from .maps import map2d, map3d
 from .spectrum import spectrum
 from .states import states
-from .style import STYLE, matplotlib
+from .style import matplotlib, styled
 
 _MOST_MODES = 4
 
@@ -48,7 +48,7 @@ def report_figure(result: xr.DataTree, *, color: Any = None) -> list[Any]:
     n_modes = min(_MOST_MODES, state.sizes["mode"])
     if color is None:
         color = next(iter(labels_along(state)), None)
-    with pyplot.rc_context(STYLE):
+    with styled():
         figure = pyplot.figure(figsize=(12.8, 7.2), layout="constrained")
         left, right = figure.add_gridspec(1, 2, width_ratios=[1.25, 1])
         above = list(left.subgridspec(n_modes, 1).subplots(sharex=True, squeeze=False)[:, 0])

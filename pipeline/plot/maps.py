@@ -10,7 +10,7 @@ import xarray as xr
 from .colours import MARKERS, Colouring, colouring, shown_classes
 from .series import in_columns, rows_of, sampled_rows
 from .states import mode_label, values_of
-from .style import STYLE, axes_of, dated, matplotlib, plain
+from .style import axes_of, dated, matplotlib, plain, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -112,7 +112,7 @@ def _solid() -> Any:
     matplotlib()
     from matplotlib import pyplot  # noqa: PLC0415
 
-    with pyplot.rc_context(STYLE):
+    with styled():
         return pyplot.figure(figsize=(7.2, 5.8), layout="constrained").add_subplot(projection="3d")
 
 

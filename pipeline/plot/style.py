@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,9 +39,25 @@ def matplotlib() -> Any:
         import matplotlib as found  # noqa: PLC0415
     except ImportError:
         raise ImportError(
-            "plot: pictures need matplotlib; it was not found. Install it with pip install 'manifold-observer[paper]'."
+            "plot: pictures need matplotlib; it was not found. Install it with pip install matplotlib."
         ) from None
     return found
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """The style, for what is made within.
+
+    Matplotlib's own context puts all settings back, also the one by which a notebook shows figures, which the first
+    picture sets: later ones would not be shown.
+    """
+    settings = matplotlib().rcParams
+    before = {name: settings[name] for name in STYLE}
+    settings.update(STYLE)
+    try:
+        yield
+    finally:
+        settings.update(before)
 
 
 def axes_of(ax: Any, n: int = 1, height: float = 3.2, **options: Any) -> list[Any]:
@@ -52,7 +70,7 @@ def axes_of(ax: Any, n: int = 1, height: float = 3.2, **options: Any) -> list[An
     matplotlib()
     from matplotlib import pyplot  # noqa: PLC0415
 
-    with pyplot.rc_context(STYLE):
+    with styled():
         figure = pyplot.figure(figsize=(8.0, min(height * n, 12.0)), layout="constrained")
         return list(figure.subplots(n, 1, squeeze=False, sharex=n > 1, **options)[:, 0])
 

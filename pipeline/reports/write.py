@@ -13,6 +13,7 @@ import xarray as xr
 from manifold_observer.tasks import atomic
 
 from ..frames.label_files import label_frames, labels_of
+from ..graph.compute import or_watched
 from ..jobs.load import load
 from ..jobs.records import recalled
 from ..plot.series import times_of
@@ -24,6 +25,9 @@ from .html import page_html
 from .panels import Page, Section
 from .places import check_report
 from .shown import Shown
+
+# Parts of a page that take long: comparison, recording, states over time, maps.
+_PARTS = 4
 
 
 def report(
@@ -118,11 +122,16 @@ def _labels(shown: Shown, labels: Any, column: str | None) -> dict[str, xr.DataA
 
 def _page(shown: Shown, labels: dict[str, xr.DataArray]) -> str:
     """The page, as text."""
-    page = Page()
+    page, progress = Page(), or_watched()
     at = states.map_rows(shown.n_frames)
+    progress("report", 0, _PARTS)
     found = rivals.compared(shown)
+    progress("report", 1, _PARTS)
     estimates = {"observer": states.state_at(page, shown, at)}
-    page.sections += [glance(page, shown), states.over_time(page, shown, labels)]
+    page.sections.append(glance(page, shown))
+    progress("report", 2, _PARTS)
+    page.sections.append(states.over_time(page, shown, labels))
+    progress("report", 3, _PARTS)
     if not isinstance(found, str):
         estimates |= rivals.maps(page, found, at)
     page.sections.append(_maps(page, estimates, len(at), shown.n_frames))
@@ -136,6 +145,7 @@ def _page(shown: Shown, labels: dict[str, xr.DataArray]) -> str:
         "points": states.points(page, shown, labels, at),
         "estimates": estimates,
     }
+    progress("report", _PARTS, _PARTS)
     return page_html(Path(shown.name).name, _facts(shown), page, content)
 
 

@@ -85,7 +85,7 @@ def _kinds() -> Any:
     except ImportError:
         raise ImportError(
             "stores: addresses such as s3:// need the package obstore, which is missing. Install it with: "
-            "pip install 'manifold-observer[stores]'."
+            "pip install obstore."
         ) from None
 
 

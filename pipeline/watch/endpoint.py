@@ -83,7 +83,7 @@ class Shown:
         except ImportError:
             raise RuntimeError(
                 "metrics: the scheduler must have prometheus_client; it was not found there. Install it with "
-                "pip install 'manifold-observer[metrics]', or take --metrics-file."
+                "pip install prometheus_client, or take --metrics-file."
             ) from None
         if not shown:
             raise RuntimeError(

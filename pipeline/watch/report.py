@@ -37,8 +37,7 @@ def check_report(file: Path) -> None:
     """
     if find_spec("bokeh") is None:
         raise ImportError(
-            "performance-report: bokeh must be installed; it was not found. Install it with "
-            "pip install 'manifold-observer[dashboard]'."
+            "performance-report: bokeh must be installed; it was not found. Install it with pip install bokeh."
         )
     check_place(file, "performance-report", lambda head, tail: tail.endswith(_MARK))
 

@@ -1,8 +1,9 @@
 r"""Features made fit for distances, one block of frames at a time.
 
 A Poisson count, the cell of a histogram and a magnitude all vary more where they are larger; sensors come in units of
-their own. Throughout: a *transform* t acts on every number, a *scale* s (p,) divides every feature; conditioned
-features are :math:`y = t(z) / s`.
+their own, and now and then with a wild number. Throughout: a *transform* t acts on every number, a *scale* s (p,)
+divides every feature; conditioned features are :math:`y = t(z) / s`. *Limits* (2, p) are what plain numbers beyond
+them count as.
 """
 
 from __future__ import annotations
@@ -11,10 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from manifold_observer.tasks.arrays import Floats
+from manifold_observer.tasks.arrays import Booleans, Floats
 
 # Counts of Poisson processes, bursts and refractory times included: variance over mean, the middle channel's.
 _COUNT_DISPERSION = (0.3, 30.0)
+# The farthest number over the robust width of its feature, from which outliers are looked for: normal noise reaches 5.
+_OUTLYING = 20.0
+# Share of the frames that outliers are fewer than on each side, and how many times as far as all others they lie.
+_SHARE, _TIMES = 0.01, 2.0
 
 
 class Look(NamedTuple):
@@ -61,8 +66,50 @@ def are_counts(seen: Look, mean: Floats, variance: Floats) -> bool:
     return _COUNT_DISPERSION[0] <= dispersion <= _COUNT_DISPERSION[1]
 
 
+def may_outlie(reach: Floats, spread: Floats) -> Booleans:
+    """Which features have numbers so far off that a few of them would set the variance.
+
+    Parameters
+    ----------
+    reach, spread
+        Distance of the farthest number from the median, and a robust width, of every feature.
+
+    Examples
+    --------
+    >>> may_outlie(np.array([5.0, 90.0]), np.array([1.0, 1.0]))
+    array([False,  True])
+    """
+    return np.asarray(reach > _OUTLYING * spread)
+
+
+def limits_of(sample: Floats) -> Floats:
+    """Limits (2, p) of features: twice as far from the median as all but a hundredth of the numbers on either side.
+
+    Fewer than a hundredth of the frames set a variance only if they lie far outside of what the others span, and they
+    say more of the sensor than of what it measures. A feature that hardly ever leaves its median has no limits.
+
+    Parameters
+    ----------
+    sample
+        Frames from all of the recording, shape (n, p).
+
+    Examples
+    --------
+    >>> values = np.tile(np.linspace(-1, 1, 201)[:, None], 2)
+    >>> values[7, 1] = 90.0
+    >>> limits_of(values).round(2).tolist()
+    [[-1.96, -1.97], [1.96, 1.99]]
+    """
+    low, centre, high = np.quantile(sample, [_SHARE, 0.5, 1 - _SHARE], axis=0)
+    width = _TIMES * np.maximum(high - centre, centre - low)
+    width = np.where(width > 0, width, np.inf)
+    return np.stack([centre - width, centre + width])
+
+
 class Conditioning(NamedTuple):
     """A transform of every number, the floor of its logarithm, and what each feature is divided by after it, (p,).
+
+    ``limits`` (2, p), where there are some, are what smaller and larger plain numbers count as.
 
     Examples
     --------
@@ -74,6 +121,7 @@ class Conditioning(NamedTuple):
     transform: str
     floor: float
     scale: Floats
+    limits: Floats | None = None
 
     def forward(self, frames: Floats) -> Floats:
         """Conditioned features (n, p) of plain ones.
@@ -83,6 +131,8 @@ class Conditioning(NamedTuple):
         NegativeError
             A root of a negative number is wanted.
         """
+        if self.limits is not None:
+            frames = np.clip(frames, *self.limits)
         if self.transform == "root":
             if (frames < 0).any():
                 raise NegativeError(float(frames.min()))
@@ -92,7 +142,7 @@ class Conditioning(NamedTuple):
         return frames / self.scale
 
     def backward(self, conditioned: Floats) -> Floats:
-        """Plain features that conditioned ones stand for; what lies below 0 has the root 0."""
+        """Plain features that conditioned ones stand for; what lies below 0 has the root 0, outliers are not undone."""
         values = conditioned * self.scale
         if self.transform == "root":
             return np.square(np.maximum(values, 0.0))

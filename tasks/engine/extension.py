@@ -72,9 +72,42 @@ def far_below(degrees: Floats, references: Integers) -> float:
     >>> far_below(np.array([2.0, 2.0, 2.0]), np.array([0, 1, 2]))
     1.0
     """
-    own = np.zeros(len(degrees))
-    own[references] = len(degrees) / len(references)
-    return float(np.quantile(degrees - own, _FAR_SHARE))
+    n = len(degrees)
+    return far_of([least(degrees, references, n / len(references), n)], n)
+
+
+def least(degrees: Floats, references: Integers, own: float, n: int) -> Floats:
+    """The smallest row sums of some of n frames, as many of them as :func:`far_of` may ask for, ascending.
+
+    Parameters
+    ----------
+    degrees
+        Row sums of these frames.
+    references
+        Which of them are references.
+    own
+        A reference's affinity to itself, which is taken off.
+    n
+        Frames in all.
+    """
+    sums = np.array(degrees, np.float64)
+    sums[references] -= own
+    most = int(_FAR_SHARE * (n - 1)) + 2
+    return np.sort(np.partition(sums, most - 1)[:most] if most < len(sums) else sums)
+
+
+def far_of(parts: Sequence[Floats], n: int) -> float:
+    """The 0.1 % quantile of n row sums, given the smallest of all parts of them.
+
+    Examples
+    --------
+    >>> far_of([np.array([2.0, 3.0]), np.array([1.0])], 3)
+    1.002
+    """
+    place = _FAR_SHARE * (n - 1)
+    sums = np.sort(np.concatenate(parts))
+    low, high = (float(sums[min(int(place) + k, n - 1)]) for k in (0, 1))
+    return low + (high - low) * (place - int(place))
 
 
 def nearest(new: Block, reference: Reference, k: int, one_sided: bool) -> Floats:

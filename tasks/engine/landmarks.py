@@ -50,20 +50,30 @@ class Maps(NamedTuple):
     degrees: Floats
 
 
-class Carried(NamedTuple):
-    """What one span gives.
-
-    ``coordinates`` (n, k) and the mean affinity to a landmark ``affinity`` (n,) of its frames; sums over
-    the span: ``lift`` (p, k), ``squares`` (k,), and for the sample ``rows`` (r, k) of K q^-a psi and
-    ``row_sums`` (r,) of K q^-a.
-    """
+class Placed(NamedTuple):
+    """Coordinates (n, k) of some frames, and their mean affinity (n,) to a landmark."""
 
     coordinates: Floats
     affinity: Floats
+
+
+class Summed(NamedTuple):
+    """What all frames together say of their coordinates, added up span by span.
+
+    ``lift`` (p, k), ``squares`` (k,), and for the sample ``rows`` (r, k) of K q^-a psi and ``row_sums`` (r,) of
+    K q^-a; ``sampled`` (s, k), coordinates of those frames of the sample that the spans hold; ``largest`` (k,), the
+    entry of largest magnitude of each coordinate; ``alone``, how many frames no landmark reaches, and ``first_alone``,
+    the first of them, or -1.
+    """
+
     lift: Floats
     squares: Floats
     rows: Floats
     row_sums: Floats
+    sampled: Floats
+    largest: Floats
+    alone: int
+    first_alone: int
 
 
 def uniform(n: int, m: int) -> Integers:
@@ -197,7 +207,9 @@ def link_sums(slab: Slab, distance: Distance, anchors: Anchors) -> Floats:
     return total
 
 
-def carry_over(slab: Slab, distance: Distance, anchors: Anchors, sample: Block, alpha: float) -> Carried:
+def carry_over(
+    slab: Slab, distance: Distance, anchors: Anchors, sample: Block, alpha: float, first: int, sampled: Integers
+) -> tuple[Placed, Summed]:
     r"""Coordinates of one span's frames, and the sums that judge and finish them.
 
     .. math:: \psi(i) = \frac{\sum_j G_{ij} w_j}{\sum_j G_{ij} q_j^{-a}}
@@ -217,6 +229,10 @@ def carry_over(slab: Slab, distance: Distance, anchors: Anchors, sample: Block, 
     alpha
         Density normalisation of the sample's rows; the frames' row sums are estimated by their mean
         affinity to a landmark.
+    first
+        Number of the span's first frame.
+    sampled
+        Which of the span's frames are sampled, counted from its first.
 
     Returns
     -------
@@ -227,7 +243,7 @@ def carry_over(slab: Slab, distance: Distance, anchors: Anchors, sample: Block, 
     -----
     O(n (m + r)) distances. Memory: 1024 frames' block and strips at a time.
     """
-    parts = []
+    placed, summed = [], []
     denominator = anchors.density if anchors.degrees is None else anchors.degrees
     for (block, frames), strip in _strips(slab, distance, anchors):
         psi = (strip @ anchors.weights) / _reached(strip @ denominator)[:, None]
@@ -235,20 +251,41 @@ def carry_over(slab: Slab, distance: Distance, anchors: Anchors, sample: Block, 
         rows = kernel.kernel_tile(sample, block, anchors.scale.epsilon).astype(np.float64)
         weight = _reached(affinity) ** -alpha
         moved, row_sums = rows @ (weight[:, None] * psi), rows @ weight
-        parts.append(Carried(psi, affinity, frames.T @ psi, np.square(psi).sum(axis=0), moved, row_sums))
-    return together(parts)
+        placed.append(Placed(psi, affinity))
+        squares = np.square(psi).sum(axis=0)
+        summed.append(Summed(frames.T @ psi, squares, moved, row_sums, psi[:0], _largest(psi), 0, -1))
+    found, total = placed_together(placed), summed_together(summed)
+    alone = np.flatnonzero(found.affinity == 0)
+    first_alone = first + int(alone[0]) if len(alone) else -1
+    return found, total._replace(sampled=found.coordinates[sampled], alone=len(alone), first_alone=first_alone)
 
 
-def together(parts: Sequence[Carried]) -> Carried:
-    """What several spans give: coordinates one after the other, sums added up in the order of the spans."""
-    return Carried(
-        coordinates=np.concatenate([part.coordinates for part in parts]),
-        affinity=np.concatenate([part.affinity for part in parts]),
-        lift=add_up(part.lift for part in parts),
-        squares=add_up(part.squares for part in parts),
-        rows=add_up(part.rows for part in parts),
-        row_sums=add_up(part.row_sums for part in parts),
-    )
+def placed_together(parts: Sequence[Placed]) -> Placed:
+    """What several spans give, one after the other."""
+    return Placed(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def summed_together(parts: Iterable[Summed]) -> Summed:
+    """What several spans give, added up in their order, one at a time."""
+    each = iter(parts)
+    total = next(each)
+    for part in each:
+        total = Summed(
+            lift=total.lift + part.lift,
+            squares=total.squares + part.squares,
+            rows=total.rows + part.rows,
+            row_sums=total.row_sums + part.row_sums,
+            sampled=np.concatenate([total.sampled, part.sampled]),
+            largest=np.where(np.abs(part.largest) > np.abs(total.largest), part.largest, total.largest),
+            alone=total.alone + part.alone,
+            first_alone=part.first_alone if total.first_alone < 0 else total.first_alone,
+        )
+    return total
+
+
+def _largest(psi: Floats) -> Floats:
+    """Entries of largest magnitude, a column (k,); the first of equal ones."""
+    return np.asarray(psi[np.abs(psi).argmax(axis=0), np.arange(psi.shape[1])])
 
 
 def near_coordinates(block: Block, anchors: Anchors) -> tuple[Floats, Floats]:

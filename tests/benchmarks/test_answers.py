@@ -46,6 +46,25 @@ def test_answers__two_tiny_recordings_are_compared_and_reported():
     assert "refuses, rivals with as many coordinates: mean" in said
 
 
+def test_answers__kinds_on_which_nothing_was_tuned_are_reported_apart():
+    answers, apart, report = importlib.import_module("answers"), part("apart"), part("report")
+    results = answers.run(
+        [part("simulations").gestures(length=150), apart.APART["visits"](length=150)], {"refuses": refuses}
+    )
+    said = list(report.summary(results, ["refuses"], 8))
+    assert "over 1 truths" in said[0]
+    assert any("refuses on 1 kinds on which nothing was tuned:" in line for line in said)
+    assert "| visits | mood (apart) |" in report.table(results, ["refuses"], 8).splitlines()[-1]
+
+
+def test_apart__wild_numbers_of_sensors_do_not_own_the_state():
+    """Spikes of a hundred deviations, saturated and stuck sensors: read as well as by whoever smooths components."""
+    judge, ways, case = part("judge"), part("ways"), part("apart").APART["faulty"](length=900)
+    state = ways.WAYS["default"](case, 900).state
+    assert judge.score(state, case.truths["load"]) > 0.8
+    assert judge.score(state, case.truths["mode"]) > 0.9
+
+
 def test_answers__the_same_numbers_in_two_runs_and_from_the_cache(tmp_path):
     answers, case = importlib.import_module("answers"), part("simulations").gestures(length=150)
     ways = answers.chosen_ways(["paper eight"], [])
@@ -213,7 +232,7 @@ def test_loaders__absent_recordings_are_skipped_with_a_line(tmp_path, monkeypatc
 def test_names__are_unique_and_those_of_the_cases():
     loaders, simulations = part("loaders"), part("simulations")
     assert len(set(loaders.names())) == len(loaders.names())
-    for name, simulate in simulations.SIMULATED.items():
+    for name, simulate in (simulations.SIMULATED | part("apart").APART).items():
         assert simulate(length=120).name == name
 
 

@@ -75,6 +75,20 @@ def test_extension__every_way_is_scored_and_the_observer_is_best():
     assert sum(means["observer"]) > sum(means["nystrom"])
 
 
+def test_compare_packages__every_way_is_read_and_a_failure_is_a_row():
+    benchmark = importlib.import_module("compare_packages")
+    pythons = benchmark.interpreters(None) | {"xeofs": "/bin/false"}
+    ours, theirs, failed = benchmark.compare("cells", 300, ["observe", "PCA", "EOF"], pythons)
+    assert ours["read"]["position"] > 0.8
+    assert theirs["modes"] == max(ours["modes"], 8)
+    assert theirs["smoothed"]["position"] >= theirs["read"]["position"] > 0.5
+    assert all(row["seconds"] > 0 and row["peak_mb"] >= row["before_mb"] > 20 for row in (ours, theirs))
+    assert failed == {"case": "cells", "frames": 300, "way": "EOF", "failed": "exit 1"}
+    most = benchmark.largest("PCA", pythons, 200, 200, 2**30, 60)
+    assert (most["frames"], most["why"]) == (200, "no more were tried")
+    assert benchmark.largest("PCA", pythons, 20_000, 20_000, 2**24, 60)["failed_at"] == 20_000
+
+
 def test_planned__memory_is_an_upper_bound():
     result = importlib.import_module("planned").run(600, 1, {"home": "recomputed", "tile": 256})
     assert result["workers_gib"] <= result["predicted_worker_gib"]
@@ -183,6 +197,42 @@ def test_object_store__counts_what_a_result_takes(monkeypatch, tmp_path):
     found = importlib.import_module("object_store").measure(100, repeats=1)
     assert found["objects"] == 65
     assert found["requests of a write"] < 400
+
+
+def test_tuning__what_is_picked_is_judged_against_all_that_was_tried(monkeypatch):
+    tuning, simulations = importlib.import_module("tuning"), importlib.import_module("yardstick.simulations")
+    few = {"default": {}, "twice the scale": {"epsilon_factor": 2.0}}
+    monkeypatch.setattr(tuning, "CANDIDATES", few)
+    monkeypatch.setattr("manifold_observer.pipeline.embedding.tune.CANDIDATES", few)
+    (row,) = tuning.run([simulations.gestures(length=150)])
+    assert row["picked"] == "default"
+    row |= {"picked": "default", "scores": {"default": [0.5, 0.9], "twice the scale": [0.51, 0.95]}}
+    picked, default, twice = tuning.summary([row])
+    assert "within .02 of the best on 1 of 2 truths, 50 %, and on 0 of 1 recordings" in picked
+    assert picked.removeprefix("picked") == default.removeprefix("default")
+    assert "mean 0.730 (best of all 0.730)" in twice
+
+
+def test_promised__residuals_are_as_promised_and_errors_fall_with_them(tmp_path):
+    with dask.config.set(scheduler="synchronous"):
+        frames, truth = importlib.import_module("measure").sphere_frames(tmp_path, 1200)
+        rows = list(importlib.import_module("promised").compared(frames.compute(), truth, [1e-3]))
+    exact, plain, *promised = rows
+    assert exact["true_residual"] < 1e-5
+    for row in promised:
+        assert row["true_residual"] <= row["at_most"] <= row["asked"]
+        assert row["true_residual"] < plain["true_residual"] or plain["n_landmarks"] == 1200
+        assert row["coordinate_error"] < 0.02
+        assert row["state_error"] < 0.02
+
+
+def test_hour__a_quarter_of_a_minute_of_sound_is_read_from_the_command():
+    hour = importlib.import_module("hour")
+    result = hour.run(0.25, None, ["--cluster", "none"])
+    assert result["n_frames"] == 652
+    assert result["method"] == "exact"
+    assert set(result["stages"]) >= {"features", "embed", "observe"}
+    assert min(result["correlation"]) > 0.3
 
 
 @pytest.mark.parametrize(("method", "n_frames"), [("exact", 20_000), ("landmarks", 20_000)])

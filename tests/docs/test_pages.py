@@ -31,6 +31,7 @@ BEFORE = {
     "docs/choose.md": (prepared.nights,),
     "docs/scale.md": (prepared.nights,),
     "docs/streams.md": (prepared.nights,),
+    "docs/json.md": (prepared.watched,),
     "docs/watching.md": (prepared.nights, prepared.watched),
     "docs/corpus.md": (prepared.corpus,),
 }

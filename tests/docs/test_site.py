@@ -1,5 +1,6 @@
 """The site: it builds without a warning, its links lead somewhere, and nothing of it comes over the network."""
 
+import importlib
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 import manifold_observer.pipeline as mo
 import strategies
+from browsing import started
 from manifold_observer.pipeline.cli.commands import cli
 
 ROOT = Path(__file__).parents[2]
@@ -57,6 +59,70 @@ def test_site__formulas_are_drawn_by_the_browser(site):
     page = (site / "docs" / "api" / "extend.html").read_text(encoding="utf-8")
     assert page.count("<math ") >= 5
     assert "MathJax" not in page
+
+
+# What sticks out of the window, unless something around it scrolls; and text that is hardly seen on its ground.
+_STICKS_OUT = """
+const wide = document.documentElement.clientWidth, found = [];
+const scrolls = e => e && e !== document.body &&
+  ((["auto", "scroll", "hidden"].includes(getComputedStyle(e).overflowX) && e.getBoundingClientRect().right <= wide + 1)
+   || scrolls(e.parentElement));
+for (const e of document.querySelectorAll("article *"))
+  if (e.getBoundingClientRect().right > wide + 1 && !scrolls(e.parentElement)) found.push(e.outerHTML.slice(0, 80));
+return found;
+"""
+_HARDLY_SEEN = """
+const light = c => {
+  const m = c.match(/[\\d.]+/g).map(Number);
+  return m[3] === 0 ? null : (m[0] + m[1] + m[2]) / 765;
+};
+const ground = e => e ? light(getComputedStyle(e).backgroundColor) ?? ground(e.parentElement) : 1;
+const found = [];
+const told = ["p", "td", "th", "li", "pre span", ".xr-wrap span"].map(name => "article " + name).join();
+for (const e of document.querySelectorAll(told)) {
+  const own = [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
+  const apart = Math.abs(light(getComputedStyle(e).color) - ground(e));
+  if (own && e.offsetParent && apart < 0.2) found.push(e.outerHTML.slice(0, 80));
+}
+return found;
+"""
+
+
+def test_site__fits_a_phone_and_is_read_in_the_dark(site):
+    pages = [path for path in sorted(site.rglob("*.html")) if path.parent.name != "api" and path.parent != site]
+    with started() as browser:
+        for width, scheme, script in (
+            (390, "light", _STICKS_OUT),
+            (1400, "light", _STICKS_OUT),
+            (1400, "dark", _HARDLY_SEEN),
+        ):
+            size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+            browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+            features = [{"name": "prefers-color-scheme", "value": scheme}]
+            browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+            for page in pages:
+                browser.get(page.as_uri())
+                assert browser.execute_script(script) == [], (page, width, scheme)
+                assert browser.execute_script("return document.querySelectorAll('h1').length") == 1, page
+                assert browser.title, page
+                assert browser.get_log("browser") == [], (page, "what the console says")
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (r"\tfrac12 (x)", ["1", "2"]),
+        (r"\frac1N", ["1", "N"]),
+        (r"\frac{12}{5}", ["12", "5"]),
+        (r"\frac{a}{b}", ["a", "b"]),
+    ],
+)
+def test_formulas__a_fraction_has_the_parts_that_tex_gives_it(monkeypatch, text, parts):
+    pytest.importorskip("sphinx")
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    mathml = importlib.import_module("mathml")._mathml(text, block=True)
+    (fraction,) = re.findall("<mfrac.*?</mfrac>", mathml, re.DOTALL)
+    assert re.findall(r">(\w+)<", fraction) == parts
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ class Chosen(NamedTuple):
 # A run ends as it does with other tiles or over an earlier result, and a demo too: their last calls are the same ones.
 LIKE_RUN = {"disk": "1", "demo": "2"}
 CHOSEN = {
-    name: (Chosen("1", "1", "64", 6, 4) if name in (*LIKE_RUN, "overwrite") else Chosen("1", "2", "128", 6, 3))
+    name: (Chosen("1", "1", "64", 6, 4) if name in (*LIKE_RUN, "overwrite") else Chosen("1", "1", "128", 6, 3))
     if QUICK
     else Chosen("1", LIKE_RUN.get(name, "3"), "64", 6, 4)
     for name in SCENARIOS

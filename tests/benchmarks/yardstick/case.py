@@ -46,7 +46,7 @@ class Case(NamedTuple):
     ``take`` makes frames of a recording, or of a part of it. ``frames`` are the project's, with whatever its feature
     function does by default; ``plain`` the numbers of the kind of feature itself, (frame, feature), for the rivals.
     ``kind``: counts, histogram, magnitude, log or sensor. ``draw``: which draw of a control it is; all but the first
-    are read by the ways alone, for their mean and spread.
+    are read by the ways alone, for their mean and spread. ``apart``: nothing was tuned on it, and it counts in no mean.
     """
 
     name: str
@@ -58,6 +58,7 @@ class Case(NamedTuple):
     why: str
     truths: dict[str, Truth]
     draw: int = 1
+    apart: bool = False
 
 
 KINDS = {"histogram": "histogram", "stft": "magnitude", "log_rms": "log", "identity": "sensor"}

@@ -69,6 +69,7 @@ def compare(
         "n_features": case.plain.shape[1],
         "n_segments": len(spans),
         "draw": case.draw,
+        "apart": case.apart,
         "ways": {name: _told(answer) for name, answer in answers.items()},
         "truths": rows,
     }

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from . import animals, bodies, machines, simulations, sounds
+from . import animals, apart, bodies, machines, simulations, sounds
 from .case import Case
 
 RECORDINGS = Path(__file__).parents[4] / "shared" / "recordings"
@@ -47,11 +47,11 @@ def load(only: Sequence[str] = (), absent: Callable[[str, str], None] = lambda n
             yield read(home / folder)
         else:
             absent(name, f"{home / folder} is not there")
-    for name, simulate in simulations.SIMULATED.items():
+    for name, simulate in (simulations.SIMULATED | apart.APART).items():
         if not only or name in only:
             yield simulate()
 
 
 def names() -> list[str]:
     """What ``only`` may name."""
-    return [*REAL, *simulations.SIMULATED]
+    return [*REAL, *simulations.SIMULATED, *apart.APART]

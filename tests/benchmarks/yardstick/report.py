@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .apart import APART
+
 Row = dict[str, Any]
 
 _SETS = ("raw", "conditioned")
@@ -20,13 +22,13 @@ class Line(NamedTuple):
     row: Row
 
 
-def lines(results: Sequence[Row], controls: bool = False) -> list[Line]:
-    """All truths, or all controls."""
+def lines(results: Sequence[Row], controls: bool = False, apart: bool = False) -> list[Line]:
+    """All truths, or all controls; or those of the kinds on which nothing was tuned."""
     return [
         Line(result["case"], truth, row)
         for result in first_draws(results)
         for truth, row in result["truths"].items()
-        if row["control"] == controls
+        if row["control"] == controls and result.get("apart", False) == apart
     ]
 
 
@@ -73,7 +75,7 @@ def table(results: Sequence[Row], ways: Sequence[str], modes: int) -> str:
     """Markdown, a row a truth; rivals have as many coordinates as the first way, intervals 95 %."""
     count = counts_of(results, ways[0], modes)["as many coordinates"]
     head = ["recording", "truth", "chance", f"**{ways[0]}**", *ways[1:], *_COLUMNS]
-    known = lines(results) + lines(results, controls=True)
+    known = lines(results) + lines(results, controls=True) + lines(results, apart=True)
     rows = [head, ["---"] * len(head), *(_row(line, ways, count(line.case)) for line in known)]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)
 
@@ -85,7 +87,7 @@ def _row(line: Line, ways: Sequence[str], count: str) -> list[str]:
     name, score = best(scores)
     return [
         line.case,
-        line.truth + (" (control)" if line.row["control"] else ""),
+        line.truth + (" (control)" if line.row["control"] else " (apart)" if line.case in APART else ""),
         _short(line.row["chance"]["mean"]),
         f"**{states[0] if own else 'refused'}**",
         *states[1:],
@@ -120,6 +122,7 @@ def summary(results: Sequence[Row], ways: Sequence[str], modes: int) -> Iterator
             seen.add(numbers)
         yield from _luck(lines(results), way)
         yield from _streaming(lines(results), way)
+        yield from _untuned(lines(results, apart=True), way, modes)
         yield from _controls(lines(results, controls=True), way, results)
         yield from _told(results, way)
     yield from _rivals_streamed(lines(results))
@@ -153,6 +156,14 @@ def _against(known: list[Line], way: str, what: str, count: Callable[[str], str]
     yield f"  within .03 of the best of all rivals: {_share(behind <= 0.03)} (wanted 75 %)"
     yield f"  lost by more than .10 to the best of all: {len(lost)} (wanted 0){': ' if lost else ''}{'; '.join(lost)}"
     yield f"  highest mean of a rival: {_highest(every, [line.row['chance']['mean'] for line in known])}"
+
+
+def _untuned(known: list[Line], way: str, modes: int) -> Iterator[str]:
+    """Shares and means on the kinds on which nothing was tuned."""
+    if known:
+        yield f"  {way} on {len({line.case for line in known})} kinds on which nothing was tuned:"
+        for part in (_against(known, way, f"{modes} coordinates", lambda case: str(modes)), _luck(known, way)):
+            yield from (f"  {said}" for said in part)
 
 
 _ALLOWED = {

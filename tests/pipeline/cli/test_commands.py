@@ -1,38 +1,23 @@
-"""The command parses, prints one JSON object, and ends every error in one sentence that leaves nothing behind."""
+"""Commands: what is parsed, demonstrations, reproductions."""
 
 import json
-import subprocess
+import re
+import shlex
 import sys
-from pathlib import Path
 
 import click
 import numpy as np
 import pytest
-import soundfile
 import xarray as xr
 from click.testing import CliRunner
+from walks import walk
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.cli import commands as command
-from manifold_observer.pipeline.cli.computing import paying
 from manifold_observer.pipeline.paper.experiment import Claim, Experiment, Work
 from reference import dense
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
-
-SCRIPT = Path(sys.executable).parent / "manifold-observer"
-IDENTITY = ("--features", "identity", "--n-modes", 2)
-
-
-def walk(path, n=80, seed=0):
-    np.save(path, np.random.default_rng(seed).normal(size=(n, 3)).cumsum(axis=0))
-    return path
-
-
-@pytest.fixture
-def call(in_this_process, console):
-    """The console, with commands that compute in this process."""
-    return console
 
 
 def every_command(group=command.cli, words=()):
@@ -40,9 +25,6 @@ def every_command(group=command.cli, words=()):
     if isinstance(group, click.Group):
         for name, inner in group.commands.items():
             yield from every_command(inner, (*words, name))
-
-
-# ------------------------------------------------------------------------------------------------ parsing
 
 
 @pytest.mark.parametrize("words", [words for words, _ in every_command()], ids=" ".join)
@@ -89,7 +71,8 @@ def configs(monkeypatch):
         seen.append(config)
         raise ValueError("seen")
 
-    monkeypatch.setattr("manifold_observer.pipeline.jobs.run.check", lambda *_args, **_options: None)
+    monkeypatch.setattr("manifold_observer.pipeline.jobs.run.check", lambda *_args, **_options: [])
+    monkeypatch.setattr("manifold_observer.pipeline.jobs.run.frames_in", lambda *_: 0)
     monkeypatch.setattr("manifold_observer.pipeline.jobs.run.run", run)
     return seen
 
@@ -155,158 +138,6 @@ def test_config__errors_say_what_and_exit_with_2(call, tmp_path, text, message):
     assert not (tmp_path / "out.zarr").exists()
 
 
-# ----------------------------------------------------------------------------------------------------- run
-
-
-def test_run__prints_one_json_object_and_nothing_else(call, tmp_path):
-    out = tmp_path / "out.zarr"
-    code, text, err = call("run", walk(tmp_path / "a.npy"), out, *IDENTITY, "--json")
-    assert (code, err) == (0, "")
-    assert text.count("\n") == 1
-    summary = json.loads(text)
-    tree = xr.open_datatree(out)
-    assert summary["out"] == str(out)
-    assert summary["n_frames"] == 80
-    assert summary["n_modes"] == 2
-    np.testing.assert_allclose(summary["eigenvalues"], tree["embedding/eigenvalue"], atol=1e-6)
-    np.testing.assert_allclose(summary["residuals"], tree["embedding/residual"])
-    assert {"features", "embed", "observe", "total"} <= set(summary["seconds"])
-    assert summary["settings"].items() >= {"features": "identity", "n_modes": 2, "gamma": 0.85}.items()
-
-
-def test_run__says_where_the_result_is(call, tmp_path):
-    out = tmp_path / "out.zarr"
-    code, text, err = call("run", walk(tmp_path / "a.npy"), out, *IDENTITY)
-    assert (code, err) == (0, "")
-    assert text.startswith("80 frames, 2 modes, eigenvalues 0.")
-    assert "features: every sensor is divided by its standard deviation\n" in text
-    assert "% towards " in text
-    assert "of the features a few frames later; in random order at most " in text
-    assert f"xr.open_datatree({str(out)!r})" in text
-
-
-def test_run__two_recordings_are_two_segments(call, tmp_path):
-    parts = [walk(tmp_path / f"{seed}.npy", seed=seed) for seed in (1, 2)]
-    assert call("run", *parts, tmp_path / "out.zarr", *IDENTITY)[0] == 0
-    segment = xr.open_datatree(tmp_path / "out.zarr")["state/segment"]
-    assert segment.values.tolist() == [0] * 80 + [1] * 80
-
-
-def empty(path):
-    path.touch()
-
-
-def constant(path):
-    np.save(path, np.full((80, 3), 0.5))
-
-
-def with_nan(path):
-    values = np.random.default_rng(0).normal(size=(80, 3))
-    values[33, 1] = np.nan
-    np.save(path, values)
-
-
-def one_sample(path):
-    walk(path, n=1)
-
-
-def silence(path):
-    soundfile.write(path, np.zeros((8000, 1)), 8000, subtype="PCM_16")
-
-
-BAD = {
-    "empty": ("a.npy", empty, IDENTITY, "an empty file"),
-    "empty sound": ("a.wav", empty, ("--frame", "20ms"), "an empty file"),
-    "constant": ("a.npy", constant, IDENTITY, "all 80 frames are equal"),
-    "NaN": ("a.npy", with_nan, IDENTITY, "frame 33 is the first of 1 "),
-    "one frame": ("a.npy", one_sample, IDENTITY, "must hold at least 3 frames; got 1"),
-    "silence": ("a.wav", silence, ("--features", "log_rms", "--frame", "20ms"), "exactly zero"),
-    "missing": ("a.npy", lambda path: None, IDENTITY, "does not exist"),
-    "gamma": ("a.npy", walk, (*IDENTITY, "--gamma", 1), "gamma must lie in [0, 1)"),
-    "too many modes": ("a.npy", walk, ("--features", "identity", "--n-modes", 79), "n_modes must be at most 78"),
-    "window": ("a.npy", walk, (*IDENTITY, "--preset", "paper", "--window", 81), "at least window=81 frames; got 80"),
-    "no frame length": ("a.npy", walk, (), "stft features need a frame length"),
-    "frame too long": ("a.npy", walk, ("--frame", 81), "got 81 samples where the longest holds 80"),
-    "frame without unit": ("a.npy", walk, ("--frame", "5 metres"), "duration with unit"),
-    "option of other features": ("a.npy", walk, (*IDENTITY, "--frame", 9), "identity features have no frame"),
-    "float samples without bins": ("a.npy", walk, ("--features", "histogram", "--frame", 9), "need explicit bins"),
-    "variable": ("a.npy", walk, (*IDENTITY, "--variable", "volts"), "has no variable 'volts'"),
-    "output in a missing folder": ("a.npy", walk, IDENTITY, "must exist"),
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_run__bad_input_ends_in_one_sentence_and_leaves_nothing(call, tmp_path, name):
-    file, make, options, message = BAD[name]
-    make(tmp_path / file)
-    there = sorted(tmp_path.iterdir())
-    out = tmp_path / "nowhere" / "out.zarr" if "missing folder" in name else tmp_path / "out.zarr"
-    code, text, err = call("run", tmp_path / file, out, *options, "--json")
-    assert code == 1
-    said = json.loads(text)
-    assert said["exit_code"] == 1
-    assert err == f"Error: {said['error']}\n"
-    assert message in err
-    assert "Traceback" not in err
-    assert sorted(tmp_path.iterdir()) == there
-
-
-def test_run__what_is_there_already_is_kept(call, tmp_path):
-    recording, out = walk(tmp_path / "a.npy"), tmp_path / "out.zarr"
-    assert call("run", recording, out, *IDENTITY)[0] == 0
-    code, _, err = call("run", recording, out, *IDENTITY)
-    assert code == 1
-    assert "already exists" in err
-    assert call("run", recording, out, *IDENTITY, "--overwrite")[0] == 0
-    code, _, err = call("run", recording, recording, *IDENTITY, "--overwrite")
-    assert code == 1
-    assert "must not be the recording" in err
-    assert np.load(recording).shape == (80, 3)
-
-
-def test_main__unexpected_errors_end_in_one_sentence_too(call, monkeypatch, tmp_path):
-    def fail(*_args, **_options):
-        raise ZeroDivisionError("division\nby zero")
-
-    monkeypatch.setattr("manifold_observer.pipeline.jobs.run.run", fail)
-    code, out, err = call("run", walk(tmp_path / "a.npy"), tmp_path / "out.zarr", *IDENTITY)
-    assert (code, out) == (1, "")
-    assert err == "Error: ZeroDivisionError: division by zero (--debug shows where)\n"
-    with pytest.raises(ZeroDivisionError):
-        call("--debug", "run", walk(tmp_path / "a.npy"), tmp_path / "out.zarr", *IDENTITY)
-
-
-def test_main__an_interrupt_is_no_error_of_the_program(call, monkeypatch, tmp_path):
-    def interrupt(*_args, **_options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("manifold_observer.pipeline.jobs.run.run", interrupt)
-    code, out, err = call("run", walk(tmp_path / "a.npy"), tmp_path / "out.zarr", *IDENTITY)
-    assert (code, out) == (130, "")
-    assert err.strip() == "Error: interrupted"
-
-
-@pytest.mark.parametrize(
-    ("error", "code", "said"),
-    [(RuntimeError("no scheduler."), 1, "no scheduler"), (KeyboardInterrupt(), 130, "interrupted")],
-)
-def test_run__an_error_says_from_where_the_same_command_resumes(call, monkeypatch, tmp_path, error, code, said):
-    def fail(*_args, **_options):
-        raise error
-
-    words = ("run", walk(tmp_path / "a.npy"), tmp_path / "out.zarr", *IDENTITY, "--home", "recomputed")
-    with monkeypatch.context() as patched:
-        patched.setattr("manifold_observer.pipeline.jobs.run.observe", fail)
-        found, text, err = call(*words)
-    assert (found, text) == (code, "")
-    assert err.strip().startswith(f"Error: {said}. The same command resumes after pass ")
-    assert call(*words)[0] == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npy", "out.zarr"]
-
-
-# ------------------------------------------------------------------------------------------ demonstrations
-
-
 DEMOS = {
     "sphere": (("--samples", 24_000, "--seed", 2), 400, ["elevation", "azimuth"]),
     "circle": (("--frames", 250), 250, ["angle"]),
@@ -320,8 +151,8 @@ OPTIMAL = {"sphere": ["kalman", "smoother"]}
 @pytest.mark.parametrize("name", DEMOS)
 def test_demo__scores_are_those_of_what_it_stores(call, tmp_path, name):
     options, n_frames, components = DEMOS[name]
-    out = tmp_path / "out.zarr"
-    code, text, err = call("demo", name, out, *options, "--json")
+    out = tmp_path / "trial" / "result.zarr"
+    code, text, err = call("demo", name, tmp_path / "trial", *options, "--json")
     assert (code, err) == (0, "")
     assert text.count("\n") == 1
     result = json.loads(text)
@@ -364,7 +195,8 @@ def true_numbers(truth, components):
 
 
 @pytest.mark.filterwarnings("ignore:embed. the first eigenvalue")
-def test_demo__a_truth_that_never_changes_has_no_error_in_db(call):
+def test_demo__a_truth_that_never_changes_has_no_error_in_db(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     code, text, _ = call("demo", "melody", "--notes", 3, "--json")
     assert code == 0
     assert "Infinity" not in text
@@ -375,51 +207,58 @@ def test_demo__a_truth_that_never_changes_has_no_error_in_db(call):
     assert result["scores"]["pca"]["correlation"][instrument] == 0.0
 
 
-def test_demo__prints_a_table_and_keeps_nothing_unless_told(call, tmp_path, monkeypatch):
+@pytest.mark.filterwarnings("ignore:embed. the first eigenvalue")
+def test_demo__says_what_each_row_means_and_what_is_kept_repeats_it(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    code, text, err = call("demo", "sphere", "--samples", 18_000)
+    assert (code, err) == (0, "")
+    assert text.startswith("300 frames; correlation with the truth")
+    rows = re.findall(r"^(\w[\w ]+?)  +-?\d", text, re.MULTILINE)
+    sentences = re.findall(r"^[A-Z].*: r = -?[\d.]+.*\.$", text, re.MULTILINE)
+    assert len(rows) == len(sentences) == 9
+    assert {path.name for path in (tmp_path / "demo-sphere").iterdir()} == {
+        "recording.zarr",
+        "result.zarr",
+        "picture.png",
+    }
+    again, report = (line.strip() for line in text.partition("Next:\n")[2].splitlines())
+    assert call(*shlex.split(again)[1:])[0] == 0
+    one, other = (xr.open_datatree(tmp_path / "demo-sphere" / name) for name in ("result.zarr", "again.zarr"))
+    np.testing.assert_allclose(one["embedding/eigenvalue"], other["embedding/eigenvalue"], atol=1e-9)
+    np.testing.assert_allclose(one["state/state"], other["state/state"], atol=1e-6)
+    assert call(*shlex.split(report)[1:])[0] == 0
+    made = json.loads(call("info", "demo-sphere/result.zarr", "--json")[1])["command"]
+    assert shlex.split(made)[4:] == shlex.split(again)[4:]
+
+
+def test_demo__a_second_one_has_a_folder_of_its_own(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert call("demo", "circle", "--frames", 100, "-q")[1] == "written to demo-circle\n"
     code, text, err = call("demo", "circle", "--frames", 100)
     assert (code, err) == (0, "")
-    assert text.startswith("100 frames; correlation with the truth")
     assert "\nobserver " in text
     assert "rates of the hidden diffusion" in text
-    assert list(tmp_path.iterdir()) == []
+    assert "is best here" in text
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["demo-circle", "demo-circle-2"]
+    again = text.partition("Next:\n")[2].splitlines()[0]
+    assert call(*shlex.split(again)[1:])[0] == 0
+
+
+def test_demo__replaces_nothing(call, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "note.txt").write_text("mine")
+    code, text, err = call("demo", "circle", tmp_path / "mine", "--frames", 100)
+    assert (code, text) == (1, "")
+    assert "FOLDER must not exist, or be empty" in err
+    assert [path.name for path in tmp_path.rglob("*")] == ["mine", "note.txt"]
 
 
 def test_demo__too_few_frames_end_in_one_sentence(call, tmp_path):
-    code, text, err = call("demo", "sphere", tmp_path / "out.zarr", "--samples", 60)
+    code, text, err = call("demo", "sphere", tmp_path / "out", "--samples", 60)
     assert (code, text) == (1, "")
     assert err.startswith("Error: embed: ")
     assert err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
-
-
-# ------------------------------------------------------------------------------------- the installed command
-
-
-def installed(*words, cwd):
-    return subprocess.run([SCRIPT, *map(str, words)], cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
-
-
-def test_script__runs_on_a_cluster_of_its_own(tmp_path):
-    walk(tmp_path / "a.npy")
-    done = installed("run", "a.npy", "out.zarr", *IDENTITY, "--workers", 1, "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["n_frames"] == 80
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npy", "out.zarr"]
-    assert np.isfinite(xr.open_datatree(tmp_path / "out.zarr")["state/state"]).all()
-
-
-def test_script__an_error_on_a_worker_is_one_sentence(tmp_path):
-    with_nan(tmp_path / "a.npy")
-    failed = installed("run", "a.npy", "out.zarr", *IDENTITY, "--workers", 1, cwd=tmp_path)
-    assert failed.returncode == 1
-    assert failed.stdout == ""
-    assert failed.stderr.splitlines()[-1].startswith("Error: embed: frames must be finite; frame 33")
-    assert "Traceback" not in failed.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["a.npy"]
-
-
-# ------------------------------------------------------------------------------------------------- reproduce
 
 
 def toy_experiment():
@@ -446,32 +285,5 @@ def test_reproduce__says_which_extra_is_missing_before_it_starts(call, tmp_path,
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     code, text, err = call("reproduce", "circle", tmp_path / "paper")
     assert (code, text) == (1, "")
-    assert "manifold-observer[paper]" in err
+    assert "pip install matplotlib" in err
     assert not (tmp_path / "paper").exists()
-
-
-def test_run__auto_starts_no_cluster_for_a_small_kernel(console, monkeypatch, tmp_path):
-    def refused(*_args, **_options):
-        raise AssertionError("a cluster was started")
-
-    monkeypatch.setattr("manifold_observer.pipeline.clusters.cluster.connect", refused)
-    np.save(tmp_path / "walk.npy", np.random.default_rng(0).normal(size=(300, 3)).cumsum(axis=0))
-    options = ("--features", "identity", "--n-modes", 2, "--cluster", "auto")
-    code, _, err = console("run", tmp_path / "walk.npy", tmp_path / "walk.zarr", *options)
-    assert (code, err) == (0, "")
-    assert paying(5_000) == "none"
-    assert paying(6_000) == "local"
-
-
-# ------------------------------------------------------------------------------------- warnings
-
-
-@pytest.mark.filterwarnings("default")
-def test_run__warnings_are_one_line_each_and_in_the_summary(call, tmp_path):
-    np.save(tmp_path / "noise.npy", np.random.default_rng(0).normal(size=(200, 3)))
-    code, text, err = call("run", tmp_path / "noise.npy", tmp_path / "out.zarr", *IDENTITY, "--json")
-    assert code == 0
-    lines = err.splitlines()
-    assert lines
-    assert all(line.startswith("Warning: ") and "warn(" not in line for line in lines)
-    assert json.loads(text)["warnings"] == [line.removeprefix("Warning: ") for line in lines]

@@ -45,7 +45,7 @@ def test_dask__lists_the_command_by_its_name(tmp_path):
             (["sing"], 2, "Error: No such command 'sing'."),
             (["run", "--", "-none.wav", "out.zarr"], 1, "Error: open_recording: -none.wav does not exist."),
         ],
-        2,
+        3,
     ),
 )
 def test_dask__has_the_errors_and_exit_codes_of_the_command(tmp_path, words, code, message):

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from packaging.requirements import Requirement
 
 from manifold_observer.pipeline.cli import commands as command
 from manifold_observer.pipeline.cli.naming import opening
@@ -80,15 +81,31 @@ def test_doctor__finds_this_installation_sound(console):
     code, text, err = console("doctor", "--json")
     assert (code, err) == (0, "")
     found = json.loads(text)["findings"]
-    assert {"manifold-observer", "packages", "cores", "BLAS", "memory", "temporary"} <= {one["name"] for one in found}
+    assert {
+        "manifold-observer",
+        "packages",
+        "cores",
+        "BLAS",
+        "memory",
+        "temporary",
+        "[sklearn]",
+        "locale",
+        "completion",
+    } <= {one["name"] for one in found}
     assert all(one["remedy"] for one in found if one["state"] != "ok")
 
 
 def test_doctor__a_missing_package_is_a_problem_with_a_remedy(console, monkeypatch):
-    monkeypatch.setattr("manifold_observer.pipeline.cli.doctor._CORE", ("numpy", "no-such-package"))
+    needed = {"": [Requirement("numpy"), Requirement("no-such-package>=3")], "paper": [Requirement("numpy>=9999")]}
+    monkeypatch.setattr("manifold_observer.pipeline.cli.examination.requirements", lambda: needed)
     code, text, _ = console("doctor")
     assert code == 1
-    assert "pip install no-such-package" in text
+    problem, warning = (line for line in text.splitlines() if not line.startswith("ok"))
+    assert problem.startswith("problem  packages")
+    assert "no-such-package is missing. " in problem
+    assert problem.endswith(" install 'no-such-package>=3'")
+    assert warning.startswith("warning  [paper]")
+    assert console("doctor", "-q")[1].count("\n") == 2
 
 
 @pytest.mark.parametrize(
@@ -112,7 +129,7 @@ def test_help__lists_commands_in_the_order_of_use():
     text = CliRunner().invoke(command.cli, ["--help"]).output
     listed = [line.split()[0] for line in text.partition("Commands:\n")[2].splitlines() if line.startswith("  ")]
     assert listed[:4] == ["look", "run", "report", "info"]
-    assert text.index("Begin with:") < text.index("Options:")
+    assert text.index("Examples:") < text.index("Options:")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 import xarray as xr
-from kinds import BLOCKS, HOLED, SAMPLES, labelled, ms, stored, timed
+from kinds.rows import BLOCKS, HOLED, SAMPLES, labelled, ms, stored, timed
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.cli.advice import in_options

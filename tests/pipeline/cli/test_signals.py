@@ -124,7 +124,7 @@ def test_signals__one_while_the_cluster_closes_leaves_one_line_at_most(folder):
 
 def test_signals__one_that_was_ignored_from_the_start_stays_ignored(folder):
     np.save(folder / "a.npy", np.load(folder / "a.npy")[:80])
-    words = ("run", "a.npy", "out.zarr", *OPTIONS[:2])
+    words = ("run", "a.npy", "out.zarr", *OPTIONS[:2], "--workers", "1")
     hup = {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)}
     with running(folder, *words, **hup) as process:  # as nohup does
         wait_until(lambda: listens(process), process)

@@ -88,7 +88,7 @@ def test_room__what_may_not_fit_is_warned_of(corpus, monkeypatch):
         ("[corpus]\ninputs = []\noutput = 'out'\n", "inputs in [corpus] must be a list of patterns"),
         ("[corpus]\ninputs = ['*']\noutput = 'out'\nretrys = 3\n", "unknown settings in [corpus]: retrys"),
         ("[corpus]\ninputs = ['*']\noutput = 'out'\nretries = -1\n", "retries"),
-        ("[corpus]\ninputs = ['*']\noutput = 'out'\nnames = 'nick'\n", "names must be one of 'stem', 'name', 'folder'"),
+        ("[corpus]\ninputs = ['*']\noutput = 'out'\nnames = 'nick'\n", "is not one of 'stem', 'name', 'folder'"),
         ("[corpus]\ninputs = ['*']\noutput = 'out'\n[run]\nframes = 3\n", "unknown settings in [run]: frames"),
         ("[corpus]\ninputs = ['*']\noutput = 'out'\n[run]\nn-modes = 2.5\n", "n-modes"),
         ("[corpsu]\ninputs = ['*']\n", "unknown sections: corpsu"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.frames.edges import shared_edges
-from reference import dense
+from reference import loops
 from strategies import chunkings, examples
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
@@ -27,12 +27,18 @@ VOLTS = np.random.default_rng(1).normal(size=(N, 2)).clip(-4, 4)
 FEATURES = {
     "histogram": (
         functools.partial(mo.histogram, frame=10, edges=EDGES),
-        functools.partial(dense.histogram, frame=10, edges=EDGES),
+        functools.partial(loops.histogram, frame=10, edges=EDGES),
     ),
-    "stft": (functools.partial(mo.stft, frame=10), functools.partial(dense.stft, frame=10)),
-    "stft hop": (functools.partial(mo.stft, frame=10, hop=4), functools.partial(dense.stft, frame=10, hop=4)),
-    "stft sparse": (functools.partial(mo.stft, frame=7, hop=12), functools.partial(dense.stft, frame=7, hop=12)),
-    "log_rms": (functools.partial(mo.log_rms, frame=10), functools.partial(dense.log_rms, frame=10)),
+    "stft": (functools.partial(mo.stft, frame=10), functools.partial(loops.stft, frame=10)),
+    "stft hop": (
+        functools.partial(mo.stft, frame=10, hop=4),
+        functools.partial(loops.stft, frame=10, hop=4),
+    ),
+    "stft sparse": (
+        functools.partial(mo.stft, frame=7, hop=12),
+        functools.partial(loops.stft, frame=7, hop=12),
+    ),
+    "log_rms": (functools.partial(mo.log_rms, frame=10), functools.partial(loops.log_rms, frame=10)),
     "identity": (mo.identity, lambda samples: samples),
 }
 each_feature = pytest.mark.parametrize("name", FEATURES)
@@ -174,7 +180,7 @@ def test_stft__twenty_three_milliseconds_of_sound():
     sound = xr.DataArray(samples, dims=("time", "channel"), attrs={"sampling_rate": 22_050.0})
     frames = mo.stft(sound, frame="23ms")
     assert frames.attrs["frame_samples"] == 507
-    np.testing.assert_allclose(frames.values, dense.stft(samples, 507), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(frames.values, loops.stft(samples, 507), rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(frames["frequency"], np.fft.rfftfreq(507, 1 / 22_050))
 
 
@@ -200,7 +206,7 @@ def test_features__labels_and_units():
 def test_histogram__counts_get_one_bin_each_in_one_documented_pass():
     made = recording(COUNTS, chunks=50)
     frames = mo.histogram(made, frame=10)
-    np.testing.assert_allclose(frames.values, dense.histogram(COUNTS, 10, np.arange(5)))
+    np.testing.assert_allclose(frames.values, loops.histogram(COUNTS, 10, np.arange(5)))
     with dask.config.set(scheduler=lambda *_, **__: pytest.fail("computed")), pytest.raises(pytest.fail.Exception):
         mo.histogram(made, frame=10)
 
@@ -209,7 +215,7 @@ def test_histogram__equal_bins_span_the_data():
     frames = mo.histogram(recording(), frame=10, bins=6)
     edges = np.linspace(VOLTS.min(), VOLTS.max(), 7)
     np.testing.assert_array_equal(frames.attrs["edges"], edges)
-    np.testing.assert_allclose(frames.values, dense.histogram(VOLTS, 10, edges))
+    np.testing.assert_allclose(frames.values, loops.histogram(VOLTS, 10, edges))
 
 
 def test_histogram__samples_outside_are_refused_or_clipped():
@@ -218,7 +224,7 @@ def test_histogram__samples_outside_are_refused_or_clipped():
     with pytest.raises(ValueError, match=r"lies outside the edges -1\.0 \.\. 1\.0.*outside='clip'"):
         frames.compute()
     clipped = mo.histogram(made, frame=10, edges=[-1.0, 0.0, 1.0], outside="clip")
-    np.testing.assert_allclose(clipped.values, dense.histogram(VOLTS.clip(-1, 1), 10, [-1, 0, 1]))
+    np.testing.assert_allclose(clipped.values, loops.histogram(VOLTS.clip(-1, 1), 10, [-1, 0, 1]))
 
 
 def test_shared_edges__hold_every_sample_of_all():

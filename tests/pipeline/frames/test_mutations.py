@@ -8,7 +8,8 @@ import pytest
 import xarray as xr
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from kinds import ACTIGRAPH, BLOCKS, NOISE, OPENBCI, SAMPLES, STAGES, TOA5, N, dated, labelled, ms, stored, text, timed
+from kinds.loggers import ACTIGRAPH, OPENBCI, TOA5
+from kinds.rows import BLOCKS, NOISE, SAMPLES, STAGES, N, dated, labelled, ms, stored, text, timed
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.frames.recording import clock

@@ -5,6 +5,7 @@ import pytest
 import xarray as xr
 
 import manifold_observer.pipeline as mo
+from manifold_observer.pipeline.jobs.load import by_convention
 from strategies import smooth_motion
 
 WALK = smooth_motion(np.random.default_rng(3), 160, 3)
@@ -32,6 +33,25 @@ def test_load__a_result_is_lazy_and_has_all_groups(stored):
     assert set(tree.children) == {"frames", "embedding", "state"}
     assert tree["state/state"].chunks
     np.testing.assert_array_equal(tree["frames/frames"], WALK[:100])
+
+
+def test_load__attributes_follow_the_cf_conventions_and_say_so(stored, tmp_path):
+    tree = mo.load(stored / "out" / "dated.zarr")
+    assert {group.attrs["Conventions"] for group in tree.subtree} == {"CF-1.11"}
+    units = {v.attrs["units"] for group in tree.subtree for v in group.variables.values() if "units" in v.attrs}
+    assert units <= {"1", "s", "Hz"}, "what UDUNITS knows"
+    tree.to_netcdf(tmp_path / "out.nc")
+    with xr.open_datatree(tmp_path / "out.nc", decode_times=False) as stored_tree:
+        assert stored_tree.attrs["Conventions"] == "CF-1.11"
+        assert " since " in stored_tree["state/time"].attrs["units"]
+
+
+def test_load__sensors_of_several_units_do_not_claim_to_follow_them():
+    values = xr.Dataset({"frames": ("frame", [1.0], {"units": "mixed"}), "state": ("frame", [1.0], {"units": "none"})})
+    found = by_convention(values)
+    assert "Conventions" not in found.attrs
+    assert (found["frames"].attrs, found["state"].attrs) == ({"units": "mixed"}, {})
+    assert values["state"].attrs == {"units": "none"}, "what was given is as it was"
 
 
 def test_load__a_stream_has_the_groups_of_a_result(stored):

@@ -1,53 +1,26 @@
-"""Nothing of the user's beside an output is ever changed: the whole folder is digested before and after."""
+"""A result never costs the user a file: names that were once taken, what is at OUT, names and permissions."""
 
-import contextlib
 import errno
-import hashlib
 import itertools
 import os
-import shutil
-import signal
-import stat
-import subprocess
-import sys
-import textwrap
 
 import numpy as np
 import pytest
 import xarray as xr
-import zarr
+from places import IDENTITY, VALUES, a_file, digest, fill, killed, state, write
 
-import manifold_observer.pipeline as mo
-from manifold_observer.pipeline.jobs import mark, placement, store, workfolder
+from manifold_observer.pipeline.jobs import placement, store, workfolder
 from manifold_observer.pipeline.jobs import run as job
-from manifold_observer.pipeline.jobs.config import RunConfig
-from manifold_observer.pipeline.jobs.load import load
 from manifold_observer.pipeline.jobs.placement import rename_new
 from manifold_observer.pipeline.jobs.progress import Stages
 from manifold_observer.pipeline.jobs.run import run
-from manifold_observer.pipeline.jobs.store import alone, check_space, passes_beside, start, write_group, writing
+from manifold_observer.pipeline.jobs.store import alone, check_space, writing
 from manifold_observer.pipeline.jobs.stream import continue_run
-from manifold_observer.pipeline.jobs.workfolder import holding, work_folders
+from manifold_observer.pipeline.jobs.workfolder import work_folders
 from manifold_observer.pipeline.paper.demo import demonstrate
 from strategies import share
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
-
-IDENTITY = RunConfig(mo.FeatureConfig("identity"), embedding=mo.EmbedConfig(n_modes=1))
-VALUES = np.random.default_rng(0).normal(size=(60, 3)).cumsum(axis=0)
-
-
-def digest(folder, *, without=()):
-    """What every path below a folder is: kind, permissions, and content."""
-    found = {}
-    for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder).as_posix()
-        if name.split("/")[0] in without:
-            continue
-        how = path.lstat()
-        content = os.readlink(path) if path.is_symlink() else path.is_file() and path.read_bytes()
-        found[name] = stat.filemode(how.st_mode), hashlib.sha256(repr(content).encode()).hexdigest()
-    return found
 
 
 def recording(path, values=VALUES):
@@ -61,20 +34,6 @@ def zarr_recording(path):
     return path
 
 
-def write(out, *, values=VALUES, overwrite=False):
-    with writing(out, overwrite=overwrite) as folder:
-        fill(folder, values)
-
-
-def fill(folder, values=VALUES):
-    start(folder, {})
-    write_group(folder, "state", xr.Dataset({"state": (("frame", "mode"), values)}))
-
-
-def state(out):
-    return load(out)["state/state"].values
-
-
 def notes(path):
     path.mkdir()
     (path / "thesis.tex").write_text("years of work")
@@ -83,10 +42,6 @@ def notes(path):
 def linked_notes(path):
     notes(path.with_name(f"{path.name}.target"))
     path.symlink_to(f"{path.name}.target")
-
-
-def a_file(path):
-    path.write_text("years of work")
 
 
 def empty_folder(path):
@@ -104,9 +59,6 @@ def link_to_file(path):
 
 ANYTHING = [notes, a_file, empty_folder, linked_notes, link_to_file, link_to_nothing]
 AUXILIARY = [".old", ".partial", ".checkpoint"]
-
-
-# ------------------------------------------------------------------------------ names that were once taken
 
 
 @pytest.mark.parametrize("make", share(ANYTHING, 3))
@@ -139,9 +91,6 @@ def test_demo_and_continue__leave_neighbours_alone(tmp_path):
     before = digest(tmp_path)
     assert continue_run(tmp_path / "a.zarr", [new], tmp_path / "more").added == 60
     assert digest(tmp_path, without=["more"]) == before
-
-
-# ------------------------------------------------------------------------------ what is at OUT
 
 
 @pytest.mark.parametrize("make", ANYTHING)
@@ -210,317 +159,6 @@ def test_rename_new__replaces_nothing(tmp_path, monkeypatch, make, system):
 def test_rename_new__says_what_the_system_says(tmp_path):
     with pytest.raises(FileNotFoundError):
         rename_new(tmp_path / "nothing", tmp_path / "other")
-
-
-# ------------------------------------------------------------------------------ overwrite
-
-
-def add_notes(out):
-    (out / "notes.txt").write_text("what I saw")
-
-
-def add_notes_deep(out):
-    (out / "state" / "state" / "notes.txt").write_text("what I saw")
-
-
-def add_folder(out):
-    (out / "figures").mkdir()
-
-
-def add_link(out):
-    (out / "figures").symlink_to(out.parent)
-
-
-def add_array(out):
-    zarr.save_array(str(out / "state" / "mine"), VALUES)
-
-
-def add_attribute(out):
-    zarr.open_group(out, mode="r+").attrs["note"] = "what I saw"
-
-
-def edit_group(out):
-    zarr.open_group(out / "state", mode="r+").attrs["note"] = "what I saw"
-
-
-@pytest.mark.filterwarnings("ignore::zarr.errors.ZarrUserWarning")
-@pytest.mark.parametrize(
-    ("add", "name"),
-    [
-        (add_notes, "notes.txt"),
-        (add_notes_deep, "state/state/notes.txt"),
-        (add_folder, "figures"),
-        (add_link, "figures"),
-        (add_array, "state/mine"),
-        (add_attribute, "zarr.json"),
-        (edit_group, "state/zarr.json"),
-    ],
-)
-def test_overwrite__refuses_a_result_with_anything_else_in_it(tmp_path, add, name):
-    out = tmp_path / "out.zarr"
-    write(out)
-    add(out)
-    before = digest(tmp_path)
-    with pytest.raises(ValueError, match=rf"out\.zarr holds {name}, which .* and is not replaced"):
-        write(out, overwrite=True)
-    assert digest(tmp_path) == before
-
-
-def test_overwrite__refuses_a_store_that_inherited_the_attribute(tmp_path):
-    out = tmp_path / "out.zarr"
-    write(tmp_path / "first.zarr")
-    with pytest.warns(Warning, match="Consolidated metadata"):
-        xr.open_datatree(tmp_path / "first.zarr").to_zarr(out, zarr_format=3)
-    assert "manifold_observer" in zarr.open_group(out).attrs
-    before = digest(tmp_path)
-    with pytest.raises(ValueError, match=r"without a list of its files, and is not replaced"):
-        write(out, overwrite=True)
-    assert digest(tmp_path) == before
-
-
-def test_overwrite__replaces_a_damaged_result_of_our_own(tmp_path):
-    out = tmp_path / "out.zarr"
-    write(out)
-    (out / "state/state/c/0/0").unlink()
-    write(out, values=2 * VALUES, overwrite=True)
-    np.testing.assert_array_equal(state(out), 2 * VALUES)
-    assert os.listdir(tmp_path) == ["out.zarr"]
-
-
-def test_overwrite__notes_that_come_in_the_last_moment_stay(tmp_path, monkeypatch):
-    out, replaceable = tmp_path / "out.zarr", store.check_replaceable
-    write(out)
-
-    def and_then(place, named):
-        replaceable(place, named)
-        add_notes(place)
-
-    monkeypatch.setattr(store, "check_replaceable", and_then)
-    with pytest.raises(ValueError, match=r"holds notes\.txt.* The finished result is kept at"):
-        write(out, values=2 * VALUES, overwrite=True)
-    assert (out / "notes.txt").read_text() == "what I saw"
-    np.testing.assert_array_equal(state(out), VALUES)
-
-
-KILLED_BETWEEN = """
-    import os, signal, sys
-    from pathlib import Path
-    import numpy as np, xarray as xr
-    from manifold_observer.pipeline.jobs import store
-    renames = []
-    def rename_new(source, target, rename=store.rename_new):
-        if len(renames) == int(sys.argv[2]):
-            os.kill(os.getpid(), signal.SIGKILL)
-        renames.append(target)
-        rename(source, target)
-    def sync(path):
-        if len(renames) == int(sys.argv[2]):
-            os.kill(os.getpid(), signal.SIGKILL)
-    store.rename_new, store.sync = rename_new, sync
-    with store.writing(Path(sys.argv[1]), overwrite=True) as folder:
-        store.start(folder, {})
-        store.write_group(folder, "state", xr.Dataset({"state": (("frame", "mode"), np.zeros((5, 1)))}))
-"""
-
-
-@pytest.mark.parametrize("renames", share([0, 1, 2], 2))
-def test_overwrite__a_kill_between_the_renames_is_repaired(tmp_path, renames):
-    out = tmp_path / "out.zarr"
-    write(out)
-    before = digest(out)
-    command = [sys.executable, "-c", textwrap.dedent(KILLED_BETWEEN), out, str(renames)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    assert out.exists() == (renames != 1)
-    with pytest.raises(ValueError, match="already exists"):
-        write(out, values=3 * VALUES)
-    if renames < 2:
-        assert digest(out) == before
-    else:
-        assert state(out).shape == (5, 1)
-        assert os.listdir(tmp_path) == ["out.zarr"]  # although that was refused
-    write(out, values=2 * VALUES, overwrite=True)
-    np.testing.assert_array_equal(state(out), 2 * VALUES)
-    assert os.listdir(tmp_path) == ["out.zarr"]
-
-
-def test_overwrite__what_appears_after_such_a_kill_stays_and_so_do_both_results(tmp_path):
-    out = tmp_path / "out.zarr"
-    write(out)
-    command = [sys.executable, "-c", textwrap.dedent(KILLED_BETWEEN), out, "1"]
-    subprocess.run(command, capture_output=True, timeout=120, check=False)
-    a_file(out)
-    before = digest(tmp_path)
-    with pytest.raises(ValueError, match="is not a result of manifold-observer and is not replaced"):
-        write(out, overwrite=True)
-    assert digest(tmp_path) == before
-    out.rename(tmp_path / "aside")
-    with pytest.raises(ValueError, match="already exists"):
-        write(out, values=2 * VALUES)  # the earlier one is back in its place
-    np.testing.assert_array_equal(state(out), VALUES)
-
-
-# ------------------------------------------------------------------------------ work folders
-
-
-def killed(out):
-    """The work folder of a run that was killed while it wrote, with a pass: all that is gone is the lock."""
-    work = workfolder._begin(out.parent, out.name)
-    (work.folder / "running").touch()
-    work.result.mkdir()
-    start(work.result, {})
-    work.passes.mkdir()
-    (work.passes / "pass-001.npz").write_bytes(b"a pass")
-    os.close(work.handle)
-    return work.folder
-
-
-def test_work_folder__passes_go_to_the_next_run(tmp_path):
-    out = tmp_path / "out.zarr"
-    first = killed(out)
-    assert (first / "result").exists()
-    with writing(out) as folder:
-        start(folder, {})
-        assert (passes_beside(folder) / "pass-001.npz").read_bytes() == b"a pass"
-        assert not first.exists()
-    assert os.listdir(tmp_path) == ["out.zarr"]
-
-
-def test_work_folder__of_several_the_newest_goes_on_and_all_are_removed(tmp_path):
-    out, hidden = tmp_path / "out.zarr", {}
-    for age in (30, 10, 20):
-        made = killed(out)
-        (made / "passes" / "pass-001.npz").write_text(str(age))
-        hidden[age] = made.rename(tmp_path / f"aside-{age}"), made
-    for age, (aside, made) in hidden.items():
-        aside.rename(made)
-        os.utime(made, (1e9 - age, 1e9 - age))
-    with writing(out) as folder:
-        start(folder, {})
-        assert (passes_beside(folder) / "pass-001.npz").read_text() == "10"
-    assert os.listdir(tmp_path) == ["out.zarr"]
-
-
-@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-def test_work_folder__a_failed_run_keeps_passes_and_nothing_else(tmp_path, error):
-    out = tmp_path / "out.zarr"
-    with pytest.raises(error), writing(out) as folder:  # noqa: PT012
-        start(folder, {})
-        passes_beside(folder).mkdir()
-        (passes_beside(folder) / "pass-001.npz").write_bytes(b"a pass")
-        raise error
-    (hidden,) = work_folders(tmp_path, "out.zarr")
-    assert os.listdir(tmp_path) == [hidden.name]
-    assert not (hidden / "result").exists()
-    assert (hidden / "passes" / "pass-001.npz").exists()
-
-
-def another_mark(hidden):
-    (hidden / "mark.json").write_text('{"token": "0123456789abcdef", "name": "out.zarr"}')
-
-
-def no_mark(hidden):
-    (hidden / "mark.json").unlink()
-
-
-def broken_mark(hidden):
-    (hidden / "mark.json").write_text('["out.zarr"')
-
-
-def another_name(hidden):
-    hidden.rename(hidden.with_name(hidden.name.replace("out", "tea")))
-
-
-def a_link(hidden):
-    hidden.rename(hidden.with_name("elsewhere")).with_name(hidden.name).symlink_to("elsewhere")
-
-
-@pytest.mark.parametrize("spoil", [another_mark, no_mark, broken_mark, another_name, a_link])
-def test_work_folder__one_whose_mark_does_not_agree_is_left_alone(tmp_path, spoil):
-    out = tmp_path / "out.zarr"
-    spoil(killed(out))
-    before = digest(tmp_path)
-    write(out)
-    assert digest(tmp_path, without=["out.zarr"]) == before
-
-
-def test_work_folder__what_else_lies_in_one_is_left_alone(tmp_path):
-    out = tmp_path / "out.zarr"
-    hidden = killed(out)
-    add_notes(hidden)
-    shutil.rmtree(hidden / "passes")
-    for name in ("earlier", "passes"):
-        (hidden / name).symlink_to(tmp_path)
-    write(out)
-    assert sorted(path.name for path in hidden.iterdir()) == ["earlier", "mark.json", "notes.txt", "passes"]
-    assert (hidden / "notes.txt").read_text() == "what I saw"
-
-
-@pytest.mark.parametrize("inside", ["", "result", "passes"])
-def test_run__an_input_in_a_work_folder_is_refused(tmp_path, inside):
-    out = tmp_path / "out.zarr"
-    hidden = killed(out)
-    (tmp_path / "link").symlink_to(hidden / inside)
-    before = digest(tmp_path)
-    for source in (hidden / inside, tmp_path / "link"):
-        with pytest.raises(ValueError, match="must not lie in the work folder"):
-            run([source], out, IDENTITY)
-    assert digest(tmp_path) == before
-
-
-@pytest.mark.parametrize("marked", [False, True])
-def test_work_folder__one_that_was_killed_before_its_mark_was_written_is_swept(tmp_path, marked):
-    hidden = tmp_path / mark.folder_name("out.zarr", "01234567")
-    for path, left in ((hidden, []), (hidden.with_name(hidden.name.replace("0", "1")), [hidden.name])):
-        path.mkdir()
-        if marked:
-            (path / "mark.json").touch()
-        write(tmp_path / "out.zarr", overwrite=bool(left))
-        assert path.exists() == bool(left)  # a name that nobody made is somebody's
-
-
-RACER = """
-    import sys
-    from pathlib import Path
-    from manifold_observer.pipeline.jobs import workfolder
-    print("ready", flush=True)
-    sys.stdin.readline()
-    try:
-        with workfolder.holding(Path.cwd(), "out.zarr", "busy"):
-            print("won", flush=True)
-            sys.stdin.readline()
-    except ValueError as error:
-        print(error, flush=True)
-"""
-
-
-def test_work_folder__of_those_that_start_at_once_exactly_one_wins(tmp_path):
-    """The winner stays until all others have given up."""
-    command = [sys.executable, "-c", textwrap.dedent(RACER)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
-    with contextlib.ExitStack() as stack:
-        runs = [stack.enter_context(subprocess.Popen(command, cwd=tmp_path, **pipes)) for _ in range(5)]
-        for one in runs:
-            stack.callback(one.kill)
-        assert [one.stdout.readline() for one in runs] == ["ready\n"] * 5
-        for one in runs:
-            one.stdin.write("go\n")
-        said = [one.stdout.readline() for one in runs]
-        assert sorted(said) == ["busy\n"] * 4 + ["won\n"]
-        runs[said.index("won\n")].stdin.write("end\n")
-        assert [one.wait(timeout=60) for one in runs] == [0] * 5
-    assert os.listdir(tmp_path) == []
-
-
-def test_holding__of_two_that_wait_for_each_other_the_first_by_name_stays(tmp_path):
-    """One that has not settled yet gives way, whichever came first."""
-    with holding(tmp_path, "out", "busy") as other:
-        (other.folder / "running").unlink()  # not settled
-        with pytest.raises(ValueError, match="busy"), holding(tmp_path, "out", "busy"):
-            raise AssertionError
-
-
-# ------------------------------------------------------------------------------ names and permissions
 
 
 @pytest.mark.parametrize("name", ["-x.zarr", ".hidden.zarr", "x" * 250 + ".zarr", "ä" * 120 + ".zarr", "a\nb"])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import xarray as xr
-from kinds import NOISE, STAGES, N, text
+from kinds.rows import NOISE, STAGES, N, text
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.jobs.run import run

@@ -133,28 +133,39 @@ def test_pictures__every_panel_has_a_title_and_units(figures):
     for name, figure in figures.items():
         panels = figure.get_axes()
         assert len(panels) == (6 if name.endswith("scatter") else 7)
+        assert tuple(figure.get_size_inches()) == (12.8, 7.2), "a slide of 16:9"
         for panel in panels:
             assert panel.get_title(loc="left"), name
             assert panel.get_ylabel(), name
-        last = panels[-1]
-        assert last.get_xlabel() in ("time (s)", r"$\psi_1$ (no unit)")
+        assert panels[-1].get_xlabel() in ("time (s)", r"$\psi_1$")
         units = {panel.get_ylabel().partition("(")[2] for panel in panels}
-        assert units <= {"no unit)", "", "full scale 1)", "kHz)"}
+        assert units <= {"deviations)", ""}
 
 
-def test_pictures__time_panels_share_their_width_and_legends_lie_outside(figures):
+def test_pictures__panels_of_a_time_share_it_and_one_legend_names_all_once(figures):
     figure = figures["solo-time"]
     figure.canvas.draw()
     panels = figure.get_axes()
-    edges = [panel.get_position() for panel in panels]
-    assert np.ptp([edge.x0 for edge in edges]) < 1e-9
-    assert np.ptp([edge.x1 for edge in edges]) < 1e-9
-    legends = [panel.get_legend() for panel in panels if panel.get_legend()]
-    assert len(legends) == 5
-    for legend in legends:
-        box = legend.get_window_extent()
-        assert box.x0 >= panels[0].get_window_extent().x1
-        assert box.x1 <= figure.bbox.x1
+    assert len({panel.get_xlim() for panel in panels}) == 1
+    for column in (0, 1):
+        edges = [panel.get_position() for panel in panels if (panel.get_position().x0 > 0.5) == bool(column)]
+        assert np.ptp([edge.x0 for edge in edges]) < 1e-9
+        assert np.ptp([edge.x1 for edge in edges]) < 1e-9
+    (legend,) = figure.legends
+    names = [text.get_text() for text in legend.get_texts()]
+    assert len(set(names)) == len(names) >= 4
+    box = legend.get_window_extent()
+    assert all(panel.get_legend() is None for panel in panels)
+    assert all(panel.get_tightbbox().y0 >= box.y1 - 1 for panel in panels)
+    (caption,) = (text for text in figure.texts if "n = " in text.get_text())
+    assert caption.get_window_extent().y1 <= box.y0
+
+
+def test_pictures__both_methods_are_on_one_scale(figures):
+    for name in ("solo-scatter", "duet-scatter"):
+        for panel in (axes for axes in figures[name].axes if axes.name != "3d"):
+            spread = np.concatenate([dots.get_offsets() for dots in panel.collections]).std(axis=0)
+            np.testing.assert_allclose(spread, 1, atol=1e-6)
 
 
 def test_experiment__runs_through_the_frame(monkeypatch, tmp_path):

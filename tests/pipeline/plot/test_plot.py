@@ -13,6 +13,7 @@ from matplotlib import pyplot
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.plot.colours import COLOURS, colouring
 from manifold_observer.pipeline.plot.series import series
+from manifold_observer.pipeline.plot.style import STYLE, styled
 from manifold_observer.tasks.plot import clouds
 
 matplotlib.use("agg")
@@ -203,8 +204,17 @@ def test_plot__imports_matplotlib_only_when_it_draws():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == (
-        "plot: pictures need matplotlib; it was not found. Install it with pip install 'manifold-observer[paper]'."
+        "plot: pictures need matplotlib; it was not found. Install it with pip install matplotlib."
     )
+
+
+def test_styled__puts_back_its_own_settings_and_none_that_a_notebook_makes_with_the_first_picture():
+    with matplotlib.rc_context({"interactive": False, "font.size": 7.0}):
+        with styled():
+            assert matplotlib.rcParams["font.size"] == STYLE["font.size"]
+            matplotlib.rcParams["interactive"] = True
+        assert matplotlib.rcParams["interactive"]
+        assert matplotlib.rcParams["font.size"] == 7.0
 
 
 def test_results__have_what_hvplot_asks_for():

@@ -1,30 +1,16 @@
 """A browser, where Debian's is installed, and a page to show in it."""
 
-import shutil
-
 import numpy as np
 import pytest
 
 import manifold_observer.pipeline as mo
-from browsing import FLAGS, HOSTILE, LABELS, until
+from browsing import HOSTILE, LABELS, started, until
 
 
 @pytest.fixture(scope="session")
 def browser():
-    webdriver = pytest.importorskip("selenium.webdriver")
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        pytest.skip("needs Debian's chromium and chromium-driver")
-    from selenium.webdriver.chrome.service import Service  # noqa: PLC0415 - where it is installed
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for flag in FLAGS.split():
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    found = webdriver.Chrome(options=options, service=Service(driver))
-    yield found
-    found.quit()
+    with started() as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

@@ -49,6 +49,10 @@ def test_bars__panels_are_parts_of_a_pass_and_a_stage_may_come_again():
     assert not bars.stages["eigensolve"].ended
     assert bars.stages["eigensolve"].begun > 4
     assert "pass" not in bars.stages
+    bars.report("eigensolve", 5, 5)
+    bars.report("eigensolve", 1, 4)  # another one, which said nothing before its first pass
+    assert (bars.stages["eigensolve"].ended, bars.stages["eigensolve"].done) == (False, 1)
+    assert bars.stages["eigensolve"].begun > 5
 
 
 def test_bars__are_drawn_at_most_five_times_a_second_from_any_thread():

@@ -49,3 +49,9 @@ def test_are_counts__of_spikes(rng, rate):
 )
 def test_are_counts__no_others(values):
     assert not counted(values)
+
+
+def test_forward__counts_what_lies_beyond_the_limits_as_the_limit():
+    limits = np.array([[-1.0, -np.inf], [2.0, np.inf]])
+    within = Conditioning("none", 0.0, np.array([2.0, 1.0]), limits).forward(np.array([[-9.0, -9.0], [9.0, 9.0]]))
+    np.testing.assert_array_equal(within, [[-0.5, -9.0], [1.0, 9.0]])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from manifold_observer.tasks.frames.histogram import OutsideEdgesError, histogram
-from reference import dense
+from reference import loops
 from strategies import generators
 
 COUNT_EDGES = np.arange(7)
@@ -16,7 +16,7 @@ COUNT_EDGES = np.arange(7)
 @given(generators(), st.integers(0, 40), st.integers(1, 9), st.integers(1, 4))
 def test_histogram__is_the_reference_for_counts(rng, n, frame, n_channels):
     counts = rng.integers(0, 6, (n, n_channels))
-    assert_allclose(histogram(counts, frame, COUNT_EDGES), dense.histogram(counts, frame, COUNT_EDGES), atol=1e-15)
+    assert_allclose(histogram(counts, frame, COUNT_EDGES), loops.histogram(counts, frame, COUNT_EDGES), atol=1e-15)
 
 
 @given(generators(), st.integers(9, 40), st.integers(1, 9), st.integers(1, 12))

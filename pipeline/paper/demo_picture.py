@@ -1,0 +1,77 @@
+"""The picture of a demonstration: what is recorded, what is found, and the truth beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from ..plot.colours import COLOURS
+from ..plot.style import STYLE, matplotlib
+from .demo import as_components
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_SAMPLES, _FRAMES = 1200, 800
+_GREY, _INK = "#bbbbbb", "#222222"
+
+
+def draw(path: Path, name: str, recording: xr.DataArray, result: xr.DataTree) -> None:
+    """Write the picture of a demonstration.
+
+    Parameters
+    ----------
+    path
+        File to write, whose suffix says how.
+    name
+        Of the demonstration.
+    recording
+        What was simulated.
+    result
+        Its result, with the truth.
+    """
+    with matplotlib().rc_context(STYLE):
+        from matplotlib.figure import Figure  # noqa: PLC0415
+
+        figure = Figure(figsize=(11, 3.3), layout="constrained")
+        left, middle, right = figure.subplots(1, 3, width_ratios=[1, 0.9, 1.5])
+        truth = as_components(result["truth"].to_dataset())
+        state = np.asarray(result["state/state"].values, float)
+        _recorded(left, recording)
+        known, label = truth.values[:, 0], str(truth["component"].values[0]).replace("_", " ")
+        dots = middle.scatter(state[:, 0], state[:, 1], c=known, s=3, linewidths=0, rasterized=True)
+        middle.set(title="what is found, without labels", xlabel="state, mode 1", ylabel="mode 2", xticks=[], yticks=[])
+        figure.colorbar(dots, ax=middle, label=f"hidden {label}", ticks=[])
+        _read(right, state, known, label)
+        figure.suptitle(f"demonstration: {name}", x=0.01, ha="left", fontsize=9, color="#666666")
+        figure.savefig(path, dpi=120, facecolor="white")
+
+
+def _recorded(axes: Axes, recording: xr.DataArray) -> None:
+    """The beginning of the first channels, one above the other."""
+    values = np.asarray(recording[:_SAMPLES].values, float).reshape(min(_SAMPLES, len(recording)), -1)[:, :4]
+    step = 1.2 * float(np.ptp(values, axis=0).max() or 1.0)
+    for channel, column in enumerate(values.T):
+        axes.plot(column + step * channel, color=_INK, linewidth=0.5)
+    axes.set(title="what is recorded", xlabel="sample", yticks=[])
+
+
+def _read(axes: Axes, state: NDArray[np.float64], truth: NDArray[np.float64], label: str) -> None:
+    """The truth, and what a linear reading of the state makes of it."""
+    known = np.isfinite(truth)
+    inputs = np.column_stack([np.ones(len(state)), state])
+    guess = inputs @ np.linalg.lstsq(inputs[known], truth[known], rcond=None)[0]
+    shown = slice(0, _FRAMES)
+    axes.plot(truth[shown], color=_GREY, linewidth=3, label=f"hidden {label}")
+    axes.plot(np.where(known, guess, np.nan)[shown], color=COLOURS[0], linewidth=1.2, label="read from the state")
+    axes.set(title=f"the {label}, read linearly: r = {_correlation(guess[known], truth[known]):.2f}", xlabel="frame")
+    axes.legend(loc="upper right", ncols=2)
+
+
+def _correlation(found: NDArray[Any], truth: NDArray[Any]) -> float:
+    """The correlation, which is 0 where something never changes."""
+    return float(np.corrcoef(found, truth)[0, 1]) if np.std(found) * np.std(truth) else 0.0

@@ -1,0 +1,159 @@
+"""A demonstration that is kept: its recording, result, picture and page, what each score says, and how to go on."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from ..jobs.again import run_again
+from ..jobs.load import load
+from ..jobs.progress import Stages
+from .demo import DEMOS, demonstrate
+
+_WHAT = {
+    "observer": "The observer, which corrects a prediction by each frame",
+    "kalman": "The Kalman filter, with dynamics and noise learnt from the frames",
+    "smoother": "The smoother, which also uses the frames to come",
+    "diffusion_maps": "Diffusion maps, each frame by itself",
+    "moving_average_2": "Averages over 2 frames",
+    "moving_average_3": "Averages over 3 frames",
+    "moving_average_5": "Averages over 5 frames",
+    "pca": "Principal components, which are linear",
+    "smoothed_pca": "Principal components, smoothed as the observer smooths",
+}
+_WHY = {
+    "circle": "Bursts follow each other by more time than the angle keeps its direction, so that any memory of earlier "
+    "frames smears it: what reads each frame by itself is best here. This demonstration is about the rates.",
+}
+# Differences of correlation that a single simulation does not settle.
+_ALIKE = 0.005
+
+
+def demonstrate_in(name: str, folder: Path, simulation: dict[str, Any], stages: Stages) -> dict[str, Any]:
+    """Run one demonstration and keep it in a folder; this computes.
+
+    The folder appears when everything is there.
+
+    Parameters
+    ----------
+    name
+        ``"sphere"``, ``"circle"`` or ``"melody"``.
+    folder
+        Must not exist, or be empty.
+    simulation
+        Options of the simulator.
+    stages
+        Where to report.
+
+    Returns
+    -------
+    What :func:`demonstrate` gave, with ``sentences`` about the scores, what is ``kept`` where, and commands that come
+    ``next``.
+
+    Raises
+    ------
+    ValueError, OSError
+        There is something in the folder, or the simulation is too short.
+    """
+    _check_new(folder)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.absolute().parent) as scratch:
+        made = Path(scratch, "made")
+        made.mkdir()
+        recording = made / "recording.zarr"
+        result = demonstrate(
+            name, made / "result.zarr", simulation, stages, recording=recording, final=folder / recording.name
+        )
+        picture = _pictured(name, made)
+        made.chmod(0o777 & ~_umask())
+        os.replace(made, folder)
+    kept = {"recording": folder / "recording.zarr", "result": folder / "result.zarr"}
+    return {
+        **result,
+        "sentences": [*in_sentences(result["scores"], result["components"]), *filter(None, [_WHY.get(name)])],
+        "kept": {**{what: str(path) for what, path in kept.items()}, "picture": picture and str(folder / picture)},
+        "next": _next(name, folder),
+    }
+
+
+def in_sentences(scores: dict[str, Any], components: list[str]) -> list[str]:
+    r"""A sentence for each row of the scores: what the estimate is, how well it follows the truth, and beside which.
+
+    Examples
+    --------
+    >>> rows = {"observer": {"correlation_held_out": [0.9]}, "pca": {"correlation_held_out": [0.7]}}
+    >>> print(*in_sentences(rows, ["angle"]), sep="\n")
+    The observer, which corrects a prediction by each frame: r = 0.90 with the angle on held-out blocks, best of all.
+    Principal components, which are linear: r = 0.70, 0.20 less than the observer.
+    """
+    means = {name: _mean(row["correlation_held_out"]) for name, row in scores.items()}
+    best = max(means.values())
+    truth = " and ".join(components)
+    lines: list[str] = []
+    for name, mean in means.items():
+        where = f" with the {truth} on held-out blocks" if not lines else ""
+        lines.append(f"{_WHAT.get(name, name)}: r = {mean:.2f}{where}, {_beside(name, mean, means['observer'], best)}.")
+    return lines
+
+
+def _beside(name: str, mean: float, observer: float, best: float) -> str:
+    """How an estimate stands beside the observer, or the observer beside the best."""
+    if name == "observer":
+        return "best of all" if mean >= best - _ALIKE else f"{best - mean:.2f} less than the best"
+    if abs(mean - observer) < _ALIKE:
+        return "as good as the observer here"
+    return f"{abs(mean - observer):.2f} {'more' if mean > observer else 'less'} than the observer"
+
+
+def _mean(values: list[float | None]) -> float:
+    """The mean of what is known."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else 0.0
+
+
+def _next(name: str, folder: Path) -> list[str]:
+    """Commands that repeat it on the recording that is kept, and look at it."""
+    recording, again = str(folder / "recording.zarr"), str(folder / "again.zarr")
+    words = run_again([recording], again, DEMOS[name].again)
+    return [
+        shlex.join(words),
+        shlex.join(["manifold-observer", "report", str(folder / "result.zarr"), str(folder / "result.html")]),
+    ]
+
+
+def _pictured(name: str, made: Path) -> str | None:
+    """Draw the demonstration; nothing where there is no Matplotlib."""
+    with suppress(ImportError):
+        from .demo_picture import draw  # noqa: PLC0415 - Matplotlib starts slowly
+
+        tree = load(made / "result.zarr")
+        draw(made / "picture.png", name, _shown(name, made / "recording.zarr"), tree)
+        return "picture.png"
+    return None
+
+
+def _shown(name: str, recording: Path) -> xr.DataArray:
+    """What was recorded."""
+    from manifold_observer.datasets.simulators.simulated import open_simulation  # noqa: PLC0415
+
+    return open_simulation(recording)["frames" if name == "circle" else "recording"]
+
+
+def _check_new(folder: Path) -> None:
+    """Refuse a place where there is something."""
+    if os.path.lexists(folder) and (not folder.is_dir() or folder.is_symlink() or any(folder.iterdir())):
+        raise FileExistsError(f"demo: FOLDER must not exist, or be empty; got {folder}. Choose another name.")
+    if not folder.absolute().parent.is_dir():
+        raise FileNotFoundError(f"demo: {folder.parent} does not exist. Create it first: mkdir -p {folder.parent}")
+
+
+def _umask() -> int:
+    """The mask of new files, which can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
