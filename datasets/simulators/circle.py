@@ -18,6 +18,7 @@ import xarray as xr
 import zarr
 from numpy.typing import NDArray
 
+from .recursion import recursion
 from .simulated import (
     check_counts,
     check_numbers,
@@ -240,15 +241,14 @@ def _create_variables(group: zarr.Group, settings: _Settings, chunk: int) -> lis
 
 def _blocks(settings: _Settings) -> Iterator[tuple[Array, ...]]:
     """Simulate block after block; the filter's memory carries the path across."""
-    from scipy.signal import lfilter  # noqa: PLC0415 - slow to import
-
     decay = math.exp(-settings.dt)
-    memory = np.zeros(1)
+    last = 0.0
     for block, start in enumerate(range(0, settings.n_frames, BLOCK_FRAMES)):
         n = min(BLOCK_FRAMES, settings.n_frames - start)
         steps = generator(settings.seed, _PATH, block).standard_normal(n)
         steps[0 if start else 1 :] *= math.sqrt(1 - decay**2)
-        angle, memory = lfilter([1.0], [1.0, -decay], steps, zi=memory)
+        angle = recursion(steps, decay, last)
+        last = angle[-1]
         bursts = _burst_features(angle, settings, block)
         centred = bursts - bursts.mean(axis=1, keepdims=True)
         covariance = centred.swapaxes(1, 2) @ centred / (settings.burst_size - 1)
@@ -259,13 +259,10 @@ def _blocks(settings: _Settings) -> Iterator[tuple[Array, ...]]:
 
 def _burst_features(angle: Array, settings: _Settings, block: int) -> Array:
     """Features of every burst from each angle, shape (frame, burst, feature)."""
-    from scipy.signal import lfilter  # noqa: PLC0415 - slow to import
-
     shape = (len(angle), settings.burst_size, settings.burst_samples)
     decay = math.exp(-settings.burst_duration / settings.burst_samples)
     steps = generator(settings.seed, _BURST, block).normal(0, math.sqrt(1 - decay**2), size=shape)
-    carried = np.broadcast_to(decay * angle[:, None, None], (*shape[:2], 1))
-    path, _ = lfilter([1.0], [1.0, -decay], steps, axis=2, zi=carried)
+    path = np.moveaxis(recursion(np.moveaxis(steps, 2, 0), decay, angle[:, None]), 0, 2)
     far = settings.sensor_distance
     gap = settings.arc * path[..., None] - np.array(settings.sensor_angles)
     rates = np.exp(-np.sqrt(1 + far**2 - 2 * far * np.cos(gap)))

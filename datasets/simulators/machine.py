@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from .recursion import recursion
 from .simulated import check_counts
 
 Array = NDArray[Any]
@@ -48,15 +49,13 @@ def machine(*, seed: int = 5, n_samples: int = 2400, holes: bool = True) -> xr.D
     """
     check_counts("machine", {"n_samples": n_samples}, at_least=1)
     check_counts("machine", {"seed": seed}, at_least=0)
-    from scipy.signal import lfilter  # noqa: PLC0415 - slow to import
-
     rng = np.random.default_rng(seed)
     regime = _turns(rng, n_samples)
     # An AR(1) that forgets over 200 s, of unit variance.
-    drift = lfilter([np.sqrt(1 - 0.995**2)], [1, -0.995], rng.normal(size=n_samples))
+    drift = recursion(np.sqrt(1 - 0.995**2) * rng.normal(size=n_samples), 0.995)
     means, slopes, spread = rng.normal(size=(3, 8)), rng.normal(size=8), rng.uniform(0.3, 1.2, (3, 8))
     clean = means[regime] + np.tanh(drift[:, None] * slopes)
-    noise = lfilter([1], [1, -0.5], rng.normal(size=(n_samples, 8)), axis=0)
+    noise = recursion(rng.normal(size=(n_samples, 8)), 0.5)
     values = 10.0 ** np.array([power for _, power in SENSORS.values()]) * (clean + noise * spread[regime])
     seconds = np.arange(n_samples) + (_lost(rng, n_samples) if holes else 0)
     labels = {

@@ -17,6 +17,7 @@ import numpy as np
 import xarray as xr
 import zarr
 
+from .recursion import recursion
 from .simulated import (
     Array,
     check_counts,
@@ -186,15 +187,14 @@ def _count_dtype(rate: float) -> np.dtype[Any]:
 
 def _blocks(settings: _Settings) -> Iterator[tuple[Array, Array]]:
     """Simulate counts and angles block after block; the filter's memory carries the path across."""
-    from scipy.signal import lfilter  # noqa: PLC0415 - slow to import
-
     pull, spread = settings.drift_rate * settings.dt, math.sqrt(settings.variance * settings.dt)
     far = settings.sensor_distance
-    memory, walk = np.zeros((1, 2)), np.random.default_rng(settings.seed)
+    memory, walk = np.zeros(2), np.random.default_rng(settings.seed)
     for block, start in enumerate(range(0, settings.n_samples, BLOCK_SAMPLES)):
         n = min(BLOCK_SAMPLES, settings.n_samples - start)
         steps = walk.normal(0, spread, size=(n, 2))
-        deviation, memory = lfilter([0.0, 1.0], [1.0, pull - 1], steps, axis=0, zi=memory)
+        path = np.concatenate([memory[None], recursion(steps, 1 - pull, memory)])
+        deviation, memory = path[:-1], path[-1]
         angles = np.array(settings.mean) + deviation
         # The point has norm 1 and each sensor one coordinate, so |x - s|^2 needs no difference.
         distances = np.sqrt(np.maximum(1 + far**2 - 2 * far * on_sphere(angles), 0))

@@ -177,9 +177,11 @@ def connected(cluster: ClusterConfig) -> Iterator[None]:
     """Compute on a cluster for the length of a block, or in this process."""
     import dask  # noqa: PLC0415
 
+    from ..graph.client import in_threads  # noqa: PLC0415
+
     if cluster.kind == "none":
         own = {"manifold-observer.memory": cluster.memory} if cluster.memory is not None else {}
-        with dask.config.set(own), watched_cluster():
+        with dask.config.set(own), in_threads(), watched_cluster():
             yield
         return
     from ..clusters.cluster import connect  # noqa: PLC0415

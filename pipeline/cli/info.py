@@ -39,9 +39,10 @@ def info_command(result: Place, verify: bool, as_json: bool) -> None:
     Without --verify no array of frames is read. Exits with 1 where a file of the result is missing or was changed, and
     names it.
     """
-    from ..jobs.info import info_of  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+    from ..graph.client import in_threads  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+    from ..jobs.info import info_of  # noqa: PLC0415
 
-    with timed():
+    with timed(), in_threads():
         found = info_of(result, verify=verify)
     found |= {"warnings": [*found.get("warnings", []), *said()]}
     answer(as_json, found, lambda: _text(found), lambda: _title(found))

@@ -47,9 +47,10 @@ def report_command(
     OUT.zarr is what run wrote. The page has the recording, its states over time and as maps, what they are compared
     with, the spectrum, how settings were chosen and the command that repeats it. Drag to zoom, double-click to see all.
     """
-    from ..reports.write import report  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+    from ..graph.client import in_threads  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+    from ..reports.write import report  # noqa: PLC0415
 
-    with timed():
+    with timed(), in_threads():
         written = report(result, page, labels=labels, label_column=label_column, recordings=recordings or None)
     length = written.stat().st_size
     line = f"written to {written} ({size(length)}); open it in any browser"

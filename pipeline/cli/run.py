@@ -62,6 +62,7 @@ def run_command(
     with the groups /frames, /embedding and /state, and /smoothed with --smooth; by default it is called after the
     recording and lies in the current folder. After a kill or Ctrl-C, the same command resumes from the last pass.
     """
+    from ..graph.client import in_threads  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
     from ..jobs.events import Event, emit, listen  # noqa: PLC0415
     from ..jobs.run import check, frames_in, run  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
@@ -79,9 +80,10 @@ def run_command(
         tree = run(recordings, out, config, overwrite=overwrite, stages=stages)
         n_frames, seconds = tree["frames"].sizes["frame"], time.perf_counter() - before
         emit(Event("finished", done=1, total=1, seconds=seconds, n_frames=n_frames))
-    found = _found(tree, out, config, stages.seconds)
-    if report is not None:
-        found["report"] = str(_reported(tree, report, stages.seconds))
+    with in_threads():
+        found = _found(tree, out, config, stages.seconds)
+        if report is not None:
+            found["report"] = str(_reported(tree, report, stages.seconds))
     answer(as_json, found | {"warnings": said()}, lambda: _text(found), lambda: f"written to {out}")
 
 

@@ -10,9 +10,12 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from manifold_observer.tasks.comparison import scores as tasks
+from manifold_observer.tasks.comparison import streamed
 
 from ..frames.given import takes_frames
+from ..frames.segments import batches
 from ..frames.variables import annotate
+from ..graph.limits import LAZY_FRAMES
 from .baselines import baselines
 
 Estimate = xr.DataArray | xr.Dataset
@@ -70,10 +73,14 @@ def scores(
     estimates = _with_smoothed_pca(_named("scores", estimates), embedding, frames, gamma)
     known = _truth("scores: truth", truth)
     known = (known if known.ndim > 1 else known.expand_dims("component")).transpose("frame", "component")
-    there = np.isfinite(known.values).all(axis=1)
+    there = np.concatenate([np.isfinite(batch).all(axis=1) for batch in batches(known)])
     _check_folds("scores", int(there.sum()), n_folds)
-    values = known.values[there].astype(np.float64)
-    rows = [_score(_values(name, estimate, len(there))[there], values, n_folds) for name, estimate in estimates.items()]
+    if len(there) > LAZY_FRAMES:
+        rows = [_streamed(name, estimate, known, there, n_folds) for name, estimate in estimates.items()]
+    else:
+        values = known.values[there].astype(np.float64)
+        chosen = {name: _values(name, estimate, len(there))[there] for name, estimate in estimates.items()}
+        rows = [_score(estimate, values, n_folds) for estimate in chosen.values()]
     coords = {"estimate": list(estimates)}
     if "component" in known.coords:
         coords["component"] = list(known["component"].values)
@@ -206,16 +213,49 @@ def _check_folds(name: str, n_known: int, n_folds: int) -> None:
 
 def _values(name: str, estimate: Estimate, n_frames: int) -> NDArray[np.float64]:
     """Numbers of an estimate, checked against the truth."""
+    values = _columns(name, estimate, n_frames).values
+    _check_finite(name, values)
+    return values
+
+
+def _columns(name: str, estimate: Estimate, n_frames: int) -> xr.DataArray:
+    """An estimate as rows of frames, as many as the truth has."""
     if isinstance(estimate, xr.Dataset):
         estimate = estimate["state"] if "state" in estimate else estimate["coordinate"]
     if estimate.ndim == 1:
         estimate = estimate.expand_dims("mode")
-    values = estimate.transpose("frame", ...).values
-    if len(values) != n_frames:
-        raise ValueError(f"scores: {name} must have the {n_frames} frames of the truth; got {len(values)}.")
+    columns = estimate.transpose("frame", ...)
+    if len(columns) != n_frames:
+        raise ValueError(f"scores: {name} must have the {n_frames} frames of the truth; got {len(columns)}.")
+    return columns
+
+
+def _check_finite(name: str, values: NDArray[np.float64]) -> None:
+    """Refuse NaN and infinity."""
     if not np.isfinite(values).all():
         raise ValueError(f"scores: {name} must be finite; it holds NaN or infinity.")
-    return values
+
+
+def _streamed(
+    name: str, estimate: Estimate, truth: xr.DataArray, there: NDArray[np.bool_], n_folds: int
+) -> list[NDArray[np.float64]]:
+    """The same as :func:`_score` for many frames, of which some are held at a time."""
+    columns, n = _columns(name, estimate, len(there)), int(there.sum())
+    known = streamed.nothing(n_folds, columns.shape[1], truth.shape[1])
+    first = done = 0
+    rough: list[NDArray[np.float64]] = []
+    for rows, told in zip(batches(columns), batches(truth), strict=True):
+        own = there[first : first + len(rows)]
+        first += len(rows)
+        _check_finite(name, rows)
+        some = [part[own].astype(np.float64) for part in (rows, told)]
+        if not len(some[0]):
+            continue
+        rough = rough or [part.mean(axis=0) for part in some]
+        fold = (done + np.arange(len(some[0]))) * n_folds // n
+        known = streamed.add(known, some[0] - rough[0], some[1] - rough[1], fold)
+        done += len(some[0])
+    return [score for held_out in (False, True) for score in streamed.scores(known, held_out=held_out)]
 
 
 def _score(estimate: NDArray[np.float64], truth: NDArray[np.float64], n_folds: int) -> list[NDArray[np.float64]]:

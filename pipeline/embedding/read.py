@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import dask.array as da
@@ -21,10 +22,10 @@ from manifold_observer.tasks.observers import observer
 
 from ..engine.cuts import shrinking_windows
 from ..engine.shrink import PRINCIPAL
-from ..frames.join import seconds_between
-from ..frames.labels import segment_of
-from ..frames.segments import pieces
-from ..graph.compute import compute, one_blas_thread, or_watched, silent, task
+from ..frames.labels import segments_of
+from ..frames.segments import Segments
+from ..graph.compute import compute, one_blas_thread, or_watched, silent, stream_kept, task
+from ..graph.kept import array_of
 from ..graph.slabs import rows_of
 from ..graph.spans import Span, blocks
 from .references import References, axes_of, packed_precisions, reference_numbers, references
@@ -32,13 +33,7 @@ from .references import References, axes_of, packed_precisions, reference_number
 # New frames of one task, and of one product: always as many, so that a frame's numbers do not depend on how many
 # others came with it.
 _SPAN, _TOGETHER = 2048, 256
-# Frames whose numbers tell whether frames of the same times are the embedded ones: evenly spread, and the extreme ones
-# of some coordinates, for the others may all be silent.
-_COMPARED, _EXTREMES = 5, 3
-# Coordinates that one task looks at.
 _READ_TOGETHER = 2**17
-# Share of the shortest step of time by which times of the same frame may differ.
-_NEAR = 1e-6
 
 
 class Read(NamedTuple):
@@ -96,43 +91,6 @@ def known_columns(embedding: xr.Dataset) -> Columns:
     return Columns(tuple(embedding[name].data for name in ("coordinate", "principal") if name in embedding))
 
 
-def are_all_embedded(embedding: xr.Dataset, frames: xr.DataArray) -> bool:
-    """Whether frames are all the embedded ones in their order, by their times and a few of them by their values.
-
-    Labels and coordinates are read a piece at a time.
-
-    Examples
-    --------
-    >>> known = xr.DataArray([[5.0], [6.0]], dims=("frame", "feature"), coords={"time": ("frame", [0.0, 1.0])})
-    >>> are_all_embedded(known.to_dataset(name="reference"), known)
-    True
-    """
-    n = frames.sizes["frame"]
-    if n != embedding.sizes["frame"] or "reference" not in embedding or not _same_times(embedding, frames):
-        return False
-    some = _telling(embedding, n)
-    own, theirs = (
-        data.transpose("frame", "feature").isel(frame=some).values.astype(np.float64)
-        for data in (frames, embedding["reference"])
-    )
-    return np.array_equal(own, theirs)
-
-
-def _same_times(embedding: xr.Dataset, frames: xr.DataArray) -> bool:
-    """Whether as many frames have the same times, which increase; so they have where neither has any."""
-    if "time" not in embedding.coords or "time" not in frames.coords:
-        return "time" not in embedding.coords and "time" not in frames.coords
-    ours, theirs = embedding["time"], frames["time"]
-    if _apart(embedding, frames) != 0.0 or ours.dtype.kind != theirs.dtype.kind:
-        return False
-    last = None
-    for known, given in zip(pieces(ours), pieces(theirs), strict=True):
-        if not np.array_equal(known, given) or (np.diff(known) <= 0).any() or (last is not None and known[0] <= last):
-            return False
-        last = known[-1]
-    return True
-
-
 def read(embedding: xr.Dataset, frames: xr.DataArray, number: Integers, past: Floats, *, centred: bool = False) -> Read:
     """Coordinates and principal components of frames, embedded and new ones; this computes.
 
@@ -170,60 +128,40 @@ def read(embedding: xr.Dataset, frames: xr.DataArray, number: Integers, past: Fl
     return found
 
 
+class ReadLazily(NamedTuple):
+    """Coordinates of new frames that the workers keep, where these are far, how many are, and the first of them."""
+
+    values: Columns
+    far: da.Array
+    n_far: int
+    first_far: int
+
+
+def read_lazily(embedding: xr.Dataset, frames: xr.DataArray, past: Floats, *, centred: bool = False) -> ReadLazily:
+    """As :func:`read`, for many frames of which none were embedded: their numbers stay on the workers."""
+    spans = blocks(frames.sizes["frame"], _SPAN)
+    with one_blas_thread():
+        made = _new_spans(embedding, frames, past, spans, centred)
+        parts = (task(_told, part, span[0], outputs=2) for part, span in zip(made, spans, strict=True))
+        found = list(stream_kept(parts, len(spans), "extend", or_watched()))
+    kept, lengths = [part for part, _ in found], [stop - start for start, stop in spans]
+    columns = embedding.sizes["mode"] + embedding.sizes["component"]
+    n_far, firsts = sum(n for _, (n, _) in found), [first for _, (n, first) in found if n]
+    values = array_of(kept, lengths, columns, attrgetter("values"))
+    far = array_of(kept, lengths, None, attrgetter("far"), dtype=bool)
+    return ReadLazily(Columns((values,)), far, n_far, firsts[0] if firsts else -1)
+
+
+def _told(found: Read, first: int) -> tuple[Read, tuple[int, int]]:
+    """What is read of one span, and how many of its frames are far, and which is the first."""
+    far = np.flatnonzero(found.far)
+    return found, (len(far), first + int(far[0]) if len(far) else -1)
+
+
 def known_coordinates(embedding: xr.Dataset) -> Floats:
     """Diffusion coordinates of the embedded frames, beside their principal components where there are some, (N, m)."""
     names = [name for name in ("coordinate", "principal") if name in embedding]
     return np.ascontiguousarray(np.hstack([embedding[name].values for name in names]))
-
-
-def embedded_numbers(embedding: xr.Dataset, frames: xr.DataArray) -> Integers:
-    """Which embedded frame each frame is, by its time and (a few of them) by their values; -1 for new ones.
-
-    Examples
-    --------
-    >>> labels = {"time": ("frame", [0.0, 1.0, 2.0])}
-    >>> known = xr.DataArray([[5.0], [6.0], [7.0]], dims=("frame", "feature"), coords=labels)
-    >>> embedding = known.to_dataset(name="reference")
-    >>> embedded_numbers(embedding, known[1:]), embedded_numbers(embedding, known + 1)
-    (array([1, 2]), array([-1, -1, -1]))
-    """
-    n = frames.sizes["frame"]
-    if n == embedding.sizes["frame"] and are_all_embedded(embedding, frames):
-        return np.arange(n)
-    number = by_time(embedding, frames)
-    known = np.flatnonzero(number >= 0)
-    if not len(known) or "reference" not in embedding:
-        return np.full(n, -1)
-    some = known[_telling(embedding, len(known), number[known])]
-    own, theirs = (
-        data.transpose("frame", "feature").isel(frame=numbers).values.astype(np.float64)
-        for data, numbers in ((frames, some), (embedding["reference"], number[some]))
-    )
-    return number if np.array_equal(own, theirs) else np.full(n, -1)
-
-
-def _telling(embedding: xr.Dataset, n: int, known: Integers | None = None) -> Integers:
-    """Places among n embedded frames, all of them or ``known`` ones, of which a few tell the recording from another."""
-    spread = np.linspace(0, n - 1, _COMPARED).astype(int)
-    if "coordinate" not in embedding:
-        return np.unique(spread)
-    if known is not None:
-        psi = embedding["coordinate"].isel(frame=known).values[:, :_EXTREMES]
-        return np.unique(np.concatenate([spread, psi.argmin(axis=0), psi.argmax(axis=0)]))
-    found = [
-        task(_extremes, rows_of(embedding["coordinate"].data, span), span[0]) for span in blocks(n, _READ_TOGETHER)
-    ]
-    values, places = (np.stack(column) for column in zip(*compute(found), strict=True))
-    # The first of equal ones, as argmax has it.
-    best = values.argmax(axis=0)
-    return np.unique(np.concatenate([spread, places[best, np.arange(values.shape[1])]]))
-
-
-def _extremes(psi: Array, first: int) -> tuple[Floats, Integers]:
-    """Largest entries of some columns and of their negatives, and the frames that they belong to."""
-    both = np.hstack([psi[:, :_EXTREMES], -psi[:, :_EXTREMES]])
-    places = both.argmax(axis=0)
-    return both[places, np.arange(both.shape[1])], first + places
 
 
 def along_axes(embedding: xr.Dataset, frames: xr.DataArray) -> Floats:
@@ -231,28 +169,6 @@ def along_axes(embedding: xr.Dataset, frames: xr.DataArray) -> Floats:
     data = frames.transpose("frame", "feature").data
     values = compute([task(_along, axes_of(embedding), rows_of(data, (0, data.shape[0])))])
     return np.asarray(values[0])
-
-
-def by_time(embedding: xr.Dataset, frames: xr.DataArray) -> Integers:
-    """Embedded frames of the same times; all in their order where neither has times and there are as many."""
-    n, n_known = frames.sizes["frame"], embedding.sizes["frame"]
-    if "time" not in embedding.coords or "time" not in frames.coords:
-        same = n == n_known and "time" not in embedding.coords and "time" not in frames.coords
-        return np.arange(n) if same else np.full(n, -1)
-    ours, theirs = embedding["time"].values, frames["time"].values
-    apart = _apart(embedding, frames)
-    if apart is None or ours.dtype.kind != theirs.dtype.kind or (np.diff(ours) <= 0).any():
-        return np.full(n, -1)
-    # Some frames of a dated recording count from the first of them, which rounds otherwise.
-    wanted, near = (theirs + apart, _NEAR * float(np.diff(ours).min(initial=1.0))) if apart else (theirs, 0.0)
-    place = np.minimum(np.searchsorted(ours, wanted - near), n_known - 1)
-    return np.where(np.abs(ours[place] - wanted) <= near, place, -1)
-
-
-def _apart(embedding: xr.Dataset, frames: xr.DataArray) -> float | None:
-    """Seconds from the start of an embedding's clock to that of frames; None where they have no common clock."""
-    begun = [labelled["time"].attrs.get("start_time") for labelled in (embedding, frames)]
-    return 0.0 if begun[0] == begun[1] else seconds_between(*begun)
 
 
 def far_below(embedding: xr.Dataset, numbers: Integers) -> float:
@@ -296,16 +212,23 @@ def _read_new(
     embedding: xr.Dataset, frames: xr.DataArray, new: Booleans, past: Floats, found: Read, centred: bool
 ) -> None:
     """Fill in new frames, span by span, each against every block of references."""
-    there = _map_of(embedding)
-    data = frames.transpose("frame", "feature")
-    rows = data.data if data.chunks else np.asarray(data.values)
-    segment = segment_of(frames)
     spans = [span for span in blocks(len(new), _SPAN) if new[slice(*span)].any()]
-    made = [_span_tasks(there, rows, segment, past, span, centred) for span in spans]
+    made = list(_new_spans(embedding, frames, past, spans, centred))
     for span, part in zip(spans, compute(made, "extend", or_watched()), strict=True):
         own = np.flatnonzero(new[slice(*span)])
         for whole, values in zip(found, part, strict=True):
             whole[span[0] + own] = values[own]
+
+
+def _new_spans(
+    embedding: xr.Dataset, frames: xr.DataArray, past: Floats, spans: Sequence[Span], centred: bool
+) -> Iterator[Delayed]:
+    """What is read of the frames of some spans, each against every block of references."""
+    there = _map_of(embedding)
+    data = frames.transpose("frame", "feature")
+    rows = data.data if data.chunks else np.asarray(data.values)
+    segments = segments_of(frames)
+    return (_span_tasks(there, rows, segments, past, span, centred) for span in spans)
 
 
 def _divisors(embedding: xr.Dataset) -> Floats:
@@ -325,11 +248,10 @@ def _divisors(embedding: xr.Dataset) -> Floats:
     return np.asarray(np.where(slope > 0, 1 / np.where(slope > 0, slope, 1.0), mu))
 
 
-def _span_tasks(there: _Map, data: Any, segment: Integers, past: Floats, span: Span, centred: bool) -> Delayed:
+def _span_tasks(there: _Map, data: Any, segments: Segments, past: Floats, span: Span, centred: bool) -> Delayed:
     """What is read of the frames of one span."""
     h, distance, epsilon = len(past), there.known.distance, there.epsilon
-    longer = np.concatenate([np.full(h, segment[0]), segment])
-    starts, stops = shrinking_windows(longer, there.window, (span[0] + h, span[1] + h), causal=not centred)
+    starts, stops = _windows(there, segments, h, span, centred)
     low = int(starts[0])
     frames = rows_of(data, (max(low - h, 0), int(stops[-1]) - h))
     rows, first = np.arange(*span) + h - low, max(low - h, 0)
@@ -339,6 +261,17 @@ def _span_tasks(there: _Map, data: Any, segment: Integers, past: Floats, span: S
     measured = task(_measured, slab, distance, lent, epsilon)
     shares = [task(_shares, measured, distance, part, epsilon) for part in there.known.parts]
     return task(_finish, slab, shares, there.divisors, there.factor, there.below)
+
+
+def _windows(there: _Map, segments: Segments, h: int, span: Span, centred: bool) -> tuple[Integers, Integers]:
+    """First frames of the windows of a span and those after their last, counted from the first of h past frames."""
+    low, high = max(span[0] - there.window, 0), min(span[1] + there.window, len(segments))
+    # The frames before the first one are of its segment.
+    near, before = segments[low:high], 0 if low else h
+    longer = np.concatenate([np.full(before, near[0]), near])
+    shift = low + h - before
+    cut = shrinking_windows(longer, there.window, (span[0] + h - shift, span[1] + h - shift), causal=not centred)
+    return cut[0] + shift, cut[1] + shift
 
 
 def _along(axes: Axes, frames: Array) -> Floats:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import xarray as xr
-from zarr.errors import ContainsArrayError, NodeTypeValidationError
 
 from ..stores.address import Address, Place
 from ..stores.refusals import MissingError, StoreError
@@ -18,7 +17,6 @@ from .netcdf3_scan import check_netcdf3, is_netcdf3
 from .ordinary import refusal
 from .stored import Stored
 from .zarr_listed import groups_at, scan_place
-from .zarr_plain import open_plain, without_zero_fill
 
 # Only these look at a file of unknown kind. Others may be installed, and some take a file for a list of addresses.
 _ENGINES = ("netcdf4", "h5netcdf", "scipy", "zarr")
@@ -120,6 +118,8 @@ def _inside(path: Place, group: str) -> Place:
 
 def _of_zarr(path: Place, own: Mapping[str, Any], time_dim: str | None) -> xr.Dataset:
     """The dataset of a Zarr group or array, whoever wrote it."""
+    from .zarr_plain import open_plain, without_zero_fill  # noqa: PLC0415 - zarr starts slowly, few files need it
+
     place = _inside(path, str(own.get("group") or ""))
     plain = open_plain(place, time_dim)
     return without_zero_fill(_decoded(path, "zarr", own), place) if plain is None else plain
@@ -238,12 +238,19 @@ def _engine_of(path: Path, options: Mapping[str, Any]) -> str | None:
 def _why_not(path: Place, engine: str | None, error: Exception) -> str:
     """Why a file could not be opened."""
     said = " ".join(str(error).split()) or type(error).__name__
-    if engine == "zarr" and isinstance(error, FileNotFoundError | ContainsArrayError | NodeTypeValidationError):
+    if engine == "zarr" and _is_other(error):
         return f"open_recording: {path} is not a Zarr group. Name the folder that holds zarr.json or .zgroup."
     nothing_fits = "found the following matches" in said or "did not find a match" in said
     if isinstance(path, Path) and (nothing_fits or (isinstance(error, ImportError) and path.is_file())):
         return _unknown_format(path)
     return f"open_recording: {path} could not be read: {said}. Is it damaged?"
+
+
+def _is_other(error: Exception) -> bool:
+    """Whether Zarr found no group."""
+    from zarr.errors import ContainsArrayError, NodeTypeValidationError  # noqa: PLC0415 - slow, and few files are Zarr
+
+    return isinstance(error, FileNotFoundError | ContainsArrayError | NodeTypeValidationError)
 
 
 def _unknown_format(path: Path) -> str:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import dask
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
@@ -319,7 +320,7 @@ def rows_of_sample(recording: xr.DataArray, places: Sequence[int], *, read: bool
     stretches = [(start, min(start + rows, n)) for start in sorted({0, max(0, n // 2), max(0, n - rows)})]
     spans = [(0, n)] if n <= 3 * rows else stretches
     try:
-        parts = [np.asarray(recording.data[start:stop].compute(scheduler="sync")) for start, stop in spans]
+        parts = [np.asarray(recording.data[start:stop].compute(scheduler=dask.get)) for start, stop in spans]
     except (OSError, ValueError, RuntimeError):
         return None  # what is damaged is told when it is needed
     return np.concatenate(parts)[:, list(places)]

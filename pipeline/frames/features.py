@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any, TypeGuard
@@ -22,14 +21,12 @@ from manifold_observer.tasks.frames import histogram as histogram_task
 from manifold_observer.tasks.frames import log_rms as log_rms_task
 from manifold_observer.tasks.frames import stft as stft_task
 
-from ..graph.compute import task
-from ..graph.kept import array_of
-from ..graph.limits import LAZY_FRAMES
 from .carried import carried
 from .edges import given_edges, shared_edges
+from .frame_times import frame_coords
 from .given import keeps_dates
 from .labels import channel_name, in_order
-from .recording import Clock, clock, start_time
+from .recording import Clock, clock
 from .runs import Cut, computed
 from .segments import FrameRun, frame_runs, run_groups, unused_samples
 from .units import spelt_units
@@ -307,7 +304,7 @@ def _frames(
         computed(recording.data, groups, Cut(compute, length, stride, labels["channel"].size)),
         dims=("frame", "feature"),
         coords=carried(recording, runs, length, stride)
-        | _frame_coords(recording, ticks, runs, length, stride)
+        | frame_coords(recording, ticks, runs, length, stride)
         | dict(labels),
         name="frames",
         attrs={
@@ -365,47 +362,3 @@ def _runs(
             f"holds {longest}. Choose a shorter frame."
         )
     return length, stride, runs
-
-
-def _frame_coords(
-    recording: xr.DataArray, ticks: Clock, runs: list[FrameRun], length: int, stride: int
-) -> dict[str, Any]:
-    """Centre and segment of every frame."""
-    kept = {segment: number for number, segment in enumerate(dict.fromkeys(run.segment for run in runs))}
-    note = {} if ticks.known else {"comment": "the recording has no clock: sample numbers stand for seconds"}
-    start = start_time(recording)
-    if start is not None:
-        note["start_time"] = start
-    numbered = [run._replace(segment=kept[run.segment]) for run in runs]
-    if ticks.counted and sum(run.n_frames for run in runs) > LAZY_FRAMES:
-        return _lazy_coords(ticks, numbered, length, stride, note)
-    centre, segment = _centres(ticks, numbered, length, stride), _segments(numbered)
-    return {"time": ("frame", centre, note), "segment": ("frame", segment)}
-
-
-def _lazy_coords(ticks: Clock, runs: list[FrameRun], length: int, stride: int, note: dict[str, str]) -> dict[str, Any]:
-    """The same of many frames, made as they are used: a few numbers tell all of them."""
-    groups: list[list[FrameRun]] = [[]]
-    for run in runs:
-        if sum(one.n_frames for one in groups[-1]) + run.n_frames > LAZY_FRAMES and groups[-1]:
-            groups.append([])
-        groups[-1].append(run)
-    lengths = [sum(run.n_frames for run in group) for group in groups]
-    bare = replace(ticks, segments=[])  # which may be as many as there are frames
-    centres = [task(_centres, bare, group, length, stride) for group in groups]
-    segments = [task(_segments, group) for group in groups]
-    return {
-        "time": ("frame", array_of(centres, lengths, None, np.asarray), note),
-        "segment": ("frame", array_of(segments, lengths, None, np.asarray, dtype=np.int64)),
-    }
-
-
-def _centres(ticks: Clock, runs: list[FrameRun], length: int, stride: int) -> NDArray[np.float64]:
-    """Time of the centre of every frame."""
-    firsts = np.concatenate([run.first_sample + stride * np.arange(run.n_frames) for run in runs])
-    return np.asarray((ticks.at(firsts) + ticks.at(firsts + length - 1)) / 2)
-
-
-def _segments(runs: list[FrameRun]) -> NDArray[np.int64]:
-    """Segment of every frame."""
-    return np.concatenate([np.full(run.n_frames, run.segment, np.int64) for run in runs])

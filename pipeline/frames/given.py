@@ -14,7 +14,7 @@ import xarray as xr
 
 from ..graph.compute import or_watched, silent
 from .dates import in_dates, in_seconds, is_dated
-from .segments import pieces
+from .segments import batches
 
 RECORDING_START = "recording_start"
 """Attribute of frames with date-times: when their recording started."""
@@ -235,9 +235,9 @@ def _check_forward(what: str, frames: xr.DataArray) -> None:
 def _clock_pieces(frames: xr.DataArray) -> Iterator[tuple[Any, Any]]:
     """Times and segments of some frames after the other; one segment where nothing is said of it."""
     if "segment" in frames.coords:
-        yield from zip(pieces(frames["time"]), pieces(frames["segment"]), strict=True)
+        yield from zip(batches(frames["time"]), batches(frames["segment"]), strict=True)
     else:
-        yield from ((times, np.zeros(len(times))) for times in pieces(frames["time"]))
+        yield from ((times, np.zeros(len(times))) for times in batches(frames["time"]))
 
 
 def _dated(result: Any) -> Any:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from manifold_observer.tasks.frames.ticks import GAP_PERIODS
 
 from .given import array_of
-from .segments import Segments, pieces
+from .segments import Segments, batches
 
 MAKE_FRAMES = "Make them with mo.histogram, mo.stft, mo.log_rms or mo.identity."
 
@@ -97,7 +97,7 @@ def segments_of(labelled: xr.DataArray | xr.Dataset) -> Segments:
     [(0, 1), (1, 2)]
     """
     if "segment" in labelled.coords:
-        return Segments.of(pieces(labelled["segment"]))
+        return Segments.of(batches(labelled["segment"]))
     time = labelled.coords.get("time")
     held = time is None or time.variable._in_memory or "frame_period" not in labelled.attrs
     return Segments.of([segment_of(labelled)] if held else _after_holes(labelled))
@@ -106,7 +106,7 @@ def segments_of(labelled: xr.DataArray | xr.Dataset) -> Segments:
 def _after_holes(labelled: xr.DataArray | xr.Dataset) -> Iterator[NDArray[np.int64]]:
     """Segments between holes of stored times, a piece at a time."""
     last, number, period = np.zeros(0), 0, float(labelled.attrs["frame_period"])
-    for times in pieces(labelled["time"]):
+    for times in batches(labelled["time"]):
         steps = np.diff(np.concatenate([last, times])) if len(last) else np.diff(times, prepend=times[:1])
         found = number + np.cumsum(steps > GAP_PERIODS * period)
         last, number = times[-1:], int(found[-1])

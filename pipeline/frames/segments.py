@@ -67,12 +67,12 @@ class Segments:
         return list(zip(self.firsts.tolist(), [*self.firsts[1:].tolist(), self.n], strict=True)) if self.n else []
 
 
-def pieces(labels: xr.DataArray) -> Iterator[NDArray[Any]]:
+def batches(labels: xr.DataArray) -> Iterator[NDArray[Any]]:
     """Values of a label one piece after the other; those that are stored are not all held.
 
     Examples
     --------
-    >>> [piece.tolist() for piece in pieces(xr.DataArray([1, 2], dims="frame"))]
+    >>> [piece.tolist() for piece in batches(xr.DataArray([1, 2], dims="frame"))]
     [[1, 2]]
     """
     variable = labels.variable

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
+
+import dask
+import dask.threaded
 
 from .shared import is_in_this_thread
 
@@ -23,3 +27,13 @@ def session_client() -> Any:
         return default_client()
     except ValueError:
         return None
+
+
+def in_threads() -> AbstractContextManager[Any]:
+    """Compute in threads of this process for the length of a ``with`` block, unless the session computes elsewhere.
+
+    By the scheduler's function: without one, or by its name, Dask imports distributed at the first computation,
+    which takes longer than a small job.
+    """
+    chosen = on_cluster() or dask.config.get("scheduler", None) is not None
+    return nullcontext() if chosen else dask.config.set(scheduler=dask.threaded.get)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 import dask
+import dask.threaded
 from dask.callbacks import Callback
 from dask.delayed import Delayed
 from threadpoolctl import threadpool_limits
@@ -261,32 +262,13 @@ def stream(items: Iterable[Delayed], total: int, stage: str, progress: Progress 
     if not on_cluster():
         yield from compute(list(items), stage, progress)
         return
-    progress(stage, 0, total)
-    early: dict[int, Any] = {}
-    next_one = 0
-    for done, (number, value) in enumerate(as_done(items), 1):
-        early[number] = value
-        progress(stage, done, total)
-        while next_one in early:
-            yield early.pop(next_one)
-            next_one += 1
+    yield from _in_order(as_done(items), total, stage, progress)
 
 
 def stream_kept(
     items: Iterable[Delayed], total: int, stage: str, progress: Progress = silent
 ) -> Iterator[tuple[Delayed, Any]]:
-    """As :func:`stream`, for items that give two values: the first stays where it was made, the second comes here.
-
-    Parameters
-    ----------
-    items
-        Delayed pairs, made with ``outputs=2``.
-    total
-        How many.
-    stage
-        Name of the stage, for the progress.
-    progress
-        Called as parts are done.
+    """As :func:`stream`, for pairs (made with ``outputs=2``): the first value stays where it was made.
 
     Yields
     ------
@@ -296,12 +278,19 @@ def stream_kept(
         made = persist(list(items), stage, progress)
         yield from ((pair[0], compute([pair[1]])[0]) for pair in made)
         return
+    turns = _in_turn(tuple(item) for item in items)
+    done = ((number, (kept[0], aligned(future.result()))) for number, kept, future in turns)
+    yield from _in_order(done, total, stage, progress)
+
+
+def _in_order(done: Iterable[tuple[int, Any]], total: int, stage: str, progress: Progress) -> Iterator[Any]:
+    """Values in the order of their numbers."""
     progress(stage, 0, total)
     early: dict[int, Any] = {}
     next_one = 0
-    for done, (number, kept, future) in enumerate(_in_turn(tuple(item) for item in items), 1):
-        early[number] = kept[0], aligned(future.result())
-        progress(stage, done, total)
+    for count, (number, value) in enumerate(done, 1):
+        early[number] = value
+        progress(stage, count, total)
         while next_one in early:
             yield early.pop(next_one)
             next_one += 1

@@ -50,7 +50,7 @@ def array_of(
     >>> array_of(parts, [2, 3], None, np.negative, dtype=np.int64).compute()
     array([ 0, -1,  0, -1, -2])
     """
-    name = f"{function.__name__}-{uuid4().hex}"
+    name = f"kept-{uuid4().hex}"
     call, places = partial(_of_part, function, arguments), () if n_columns is None else (0,)
     graph: dict[Any, Any] = {}
     for number, part in enumerate(parts):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import psutil
@@ -35,9 +36,9 @@ def free_memory(root: Path = Path("/")) -> int:
     >>> 0 < free_memory() <= psutil.virtual_memory().total
     True
     """
-    from distributed.system import MEMORY_LIMIT  # noqa: PLC0415 - it starts slowly
-
-    return max(0, min(psutil.virtual_memory().available, MEMORY_LIMIT, *_group_rooms(root), *_process_limits()))
+    # What Dask found at its import, where it has been imported: that takes longer than a small run.
+    told = getattr(sys.modules.get("distributed.system"), "MEMORY_LIMIT", psutil.virtual_memory().total)
+    return max(0, min(psutil.virtual_memory().available, told, *_group_rooms(root), *_process_limits()))
 
 
 def own_memory() -> int:
@@ -55,7 +56,8 @@ def _group_rooms(root: Path) -> list[int]:
             rooms += _rooms(root / "sys/fs/cgroup/memory", path, "memory.limit_in_bytes", "memory.usage_in_bytes")
         elif not controllers:
             for mount in ("sys/fs/cgroup", "sys/fs/cgroup/unified"):
-                rooms += _rooms(root / mount, path, "memory.max", "memory.current")
+                for limit in ("memory.max", "memory.high"):
+                    rooms += _rooms(root / mount, path, limit, "memory.current")
     return rooms
 
 

@@ -55,7 +55,8 @@ _FOR_USERS = (UserWarning, FutureWarning, DeprecationWarning)
 _HERE: ContextVar[bool] = ContextVar("here", default=False)
 _MEMORY: ContextVar[int | None] = ContextVar("memory", default=None)
 _HEARD: ContextVar[list[str] | None] = ContextVar("heard", default=None)
-_SYNCHRONOUS = Shared(lambda: dask.config.set(scheduler="synchronous"))
+# By its function: asked for by name, Dask imports distributed first, which takes longer than a small job.
+_SYNCHRONOUS = Shared(lambda: dask.config.set(scheduler=dask.get))
 
 
 @contextmanager

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from ..frames.alike import with_channels
 from ..frames.features import FEATURES
 from ..frames.recording import GAP_PERIODS, open_recording
-from ..frames.segments import frame_runs
+from ..frames.segments import batches, frame_runs
 from ..frames.units import UNKNOWN, in_units
+from ..graph.limits import LAZY_FRAMES
 from ..stores import address
 from .config import RunConfig
 from .manifest import check_whole, groups_of
-from .run import with_reference
+from .run import at_hand, with_reference
 from .store import open_group
 from .timeline import (
     Lay,
@@ -127,19 +128,29 @@ def learnt_from(result: address.Place, *, clip: bool = False) -> Learnt:
         )
     labels = open_group(result, "frames")["frames"]
     embedding = with_reference(open_group(result, "embedding"), labels)
-    small = [
-        name for name in embedding.data_vars if name in _SMALL or embedding[name].dims != embedding["reference"].dims
-    ]
-    embedding = embedding.assign(embedding[small].compute().data_vars)
-    labels = labels.assign_coords(labels.coords.to_dataset().compute().coords)
+    embedding, labels = at_hand(embedding), _labels_at_hand(labels)
     carry = open_group(result, "state")["carry"].load()
     sources = list(zip(map(address.place, root["source_paths"]), root["source_samples"], strict=True))
     options = _feature_options(config, labels) | ({"outside": "clip"} if clip else {})
     units = None if root.get("source_units", "unknown") in UNKNOWN else str(root["source_units"])
     used = [name for name in (*_SMALL, "bank_weights", "principal", "coordinate") if name in embedding]
-    numbers = [*(embedding[name] for name in used), carry]
-    mark = hashlib.sha256(root["settings"].encode() + b"".join(x.values.tobytes() for x in numbers)).hexdigest()
+    mark = _mark(root["settings"], [*(embedding[name] for name in used), carry])
     return Learnt(result, config, embedding, carry, labels, sources, options, float(root["end_time"]), units, mark)
+
+
+def _labels_at_hand(labels: xr.DataArray) -> xr.DataArray:
+    """Frames with their coordinates read, but for those of many frames."""
+    small = [name for name, label in labels.coords.items() if label.size <= LAZY_FRAMES]
+    return labels.assign_coords(labels.coords.to_dataset()[small].compute().coords)
+
+
+def _mark(settings: str, numbers: Sequence[xr.DataArray]) -> str:
+    """Fingerprint of settings and numbers; a part of long ones is held at a time."""
+    found = hashlib.sha256(settings.encode())
+    for values in numbers:
+        for batch in batches(values) if values.ndim else [values.values]:
+            found.update(np.ascontiguousarray(batch).tobytes())
+    return found.hexdigest()
 
 
 def _feature_options(config: RunConfig, frames: xr.DataArray) -> dict[str, Any]:

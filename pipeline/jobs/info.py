@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import dask
 import numpy as np
 import xarray as xr
 
+from ..frames.labels import segments_of
 from ..graph.compute import or_watched
 from ..stores.address import Given, Place, place
 from .again import run_again
@@ -205,7 +207,7 @@ def _verified(tree: xr.DataTree, verify: bool) -> None:
     for done, values in enumerate(chunked):
         progress("verify", done, len(chunked))
         for block in values.data.to_delayed().ravel():
-            block.compute(scheduler="synchronous")
+            block.compute(scheduler=dask.get)
     progress("verify", len(chunked), len(chunked))
 
 
@@ -221,10 +223,11 @@ def _frames(tree: xr.DataTree) -> dict[str, Any]:
     """Number of frames and features, segments and time."""
     name = next((one for one in ("frames", "state") if one in tree.children), None)
     frames = xr.Dataset() if name is None else tree[name].to_dataset()
-    time = frames["time"].values if "time" in frames.variables else np.empty(0)
-    segment = frames["segment"].values if "segment" in frames.variables else np.zeros(frames.sizes.get("frame", 0))
+    time = frames["time"][[0, -1]].values if "time" in frames.variables and frames["time"].size else np.empty(0)
+    n = frames.sizes.get("frame", 0)
+    segment = segments_of(frames).numbers if "segment" in frames.variables else np.zeros(min(n, 1))
     return {
-        "n_frames": frames.sizes.get("frame", 0),
+        "n_frames": n,
         "n_features": frames.sizes.get("feature", 0),
         "n_segments": len(np.unique(segment)),
         "time": f"{_moment(time[0])} to {_moment(time[-1])}" if time.size else None,

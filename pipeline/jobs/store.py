@@ -20,10 +20,9 @@ from manifold_observer.tasks.atomic import sync
 
 from ..frames.dates import as_calendar, from_calendar
 from ..graph.compute import large_graphs
-from ..graph.limits import LAZY_FRAMES
-from ..graph.slabs import source_of
 from ..stores.address import Address, Place
 from ..stores.zarrs import zarr_target
+from .held import labels_at_hand, lazy_labels
 from .manifest import MARK, attributes, first_foreign, seal
 from .placement import check_links, check_place, check_removable, check_replaceable, placed, rename_new, sync_tree
 from .staging import Staging, alone_there, passes_of, remove_there, writing_there
@@ -206,7 +205,7 @@ def write_group(folder: Place, name: str, dataset: xr.Dataset, *, fill: bool = T
     -------
     The group as it stands on disk.
     """
-    prepared = as_calendar(_rechunked(_lazy_labels(dataset.drop_encoding())))
+    prepared = as_calendar(_rechunked(lazy_labels(dataset.drop_encoding(), _CHUNK_NUMBERS)))
     # Every chunk is stored, with a checksum: one that is missing or damaged shall not read as a number.
     how = {"write_empty_chunks": True, "compressors": (ZstdCodec(), Crc32cCodec())}
     encoding = dict.fromkeys(prepared.variables, how)
@@ -219,33 +218,20 @@ def write_group(folder: Place, name: str, dataset: xr.Dataset, *, fill: bool = T
             zarr_format=3,
             consolidated=False,
             encoding=encoding,
-            compute=fill,
+            chunkmanager_store_kwargs={} if fill else {"scheduler": _left_to_the_caller},
         )
     return open_group(folder, name)
+
+
+def _left_to_the_caller(_graph: Any, keys: list[Any], **_: Any) -> list[None]:
+    """A scheduler that computes nothing; ``compute=False`` would import distributed, and make a graph to throw away."""
+    return [None] * len(keys)
 
 
 def open_group(folder: Place, name: str) -> xr.Dataset:
     """Open one group lazily, time in seconds; where its numbers turn out to be damaged, the error names the array."""
     where: Any = folder  # our engine reads addresses, too
-    return _labels_at_hand(xr.open_dataset(where, engine=_CheckedGroup, group=name, chunks={}))
-
-
-def _labels_at_hand(opened: xr.Dataset) -> xr.Dataset:
-    """The same with coordinates that are read, and kept, when they are first used: groupby and where take no Dask."""
-    sources = {name: source_of(one.data) for name, one in opened.coords.items() if one.chunks is not None}
-    kept: Any = indexing.MemoryCachedArray
-    plain = {
-        name: xr.Variable(
-            opened[name].dims,
-            # Those of many frames are read where they are used, each time.
-            source.array if opened[name].size > LAZY_FRAMES else kept(source.array),
-            opened[name].attrs,
-            opened[name].encoding,
-        )
-        for name, source in sources.items()
-        if isinstance(source, indexing.ImplicitToExplicitIndexingAdapter)
-    }
-    return opened.assign_coords(plain)
+    return labels_at_hand(xr.open_dataset(where, engine=_CheckedGroup, group=name, chunks={}))
 
 
 def check_space(folder: Place, n_bytes: int) -> None:
@@ -329,16 +315,6 @@ def _naming(place: Place) -> Iterator[None]:
             f"store: {place} must be as it was written; it is damaged ({error}). "
             "Copy the result again, or run the same command again."
         ) from None
-
-
-def _lazy_labels(dataset: xr.Dataset) -> xr.Dataset:
-    """Stored labels of many frames are read chunk by chunk as they are written."""
-    many = [
-        name
-        for name, label in dataset.coords.items()
-        if label.size > LAZY_FRAMES and label.chunks is None and not label.variable._in_memory
-    ]
-    return dataset.assign_coords({name: dataset[name].variable.chunk(frame=_CHUNK_NUMBERS) for name in many})
 
 
 def _rechunked(dataset: xr.Dataset) -> xr.Dataset:

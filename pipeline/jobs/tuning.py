@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import dask
+import dask.threaded
 
 from ..embedding.tune import Tuned, tune
 from ..stores.address import Address, Place, place
@@ -48,7 +49,7 @@ def tune_run(recordings: Sequence[Given], config: RunConfig, out: Given) -> tupl
     check_reach(paths)
     _check_new(target)
     opened = open_all(paths, config)
-    with dask.config.set(scheduler="threads"):
+    with dask.config.set(scheduler=dask.threaded.get):
         found = tune(features_of(opened, config), config.embedding)
     notes = "".join(f"# {note}\n" for note in notes_of(opened))
     text = notes + replace(config, embedding=found.config).to_toml()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -71,10 +71,10 @@ def learn_certainty(embedding: xr.Dataset, *, new: bool, centred: bool = False) 
 
 
 class Doubted(NamedTuple):
-    """Frames of a chunk that are new, and those that are far from all references: of those nothing is known."""
+    """Frames that are new, or True for all, and those far from all references: of those nothing is known."""
 
-    new: Booleans
-    far: Booleans
+    new: Booleans | Literal[True]
+    far: Any
 
 
 def state_deviations(

@@ -10,10 +10,13 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from ..embedding.read import Columns, Read, along_axes, are_all_embedded, embedded_numbers, known_columns, read
+from ..embedding.known import are_all_embedded, embedded_numbers
+from ..embedding.read import Columns, Read, along_axes, known_columns, read, read_lazily
 from ..frames.labels import frame_labels, segments_of
 from ..frames.variables import annotate
 from ..graph.compute import task
+from ..graph.limits import LAZY_FRAMES
+from ..graph.slabs import rows_of
 from ..graph.warn import warn
 from .bank import Readings, dynamics_attrs, learn_bank, reading_names, scan_bank
 from .carries import SINCE, Seam, behind, both_ways, carry_attrs, cuts, joined, seam
@@ -140,7 +143,7 @@ class _Readings(NamedTuple):
     @property
     def any_new(self) -> bool:
         """Whether some frames are no embedded ones."""
-        return self.doubted is not None and bool(self.doubted.new.any())
+        return self.doubted is not None and bool(np.any(self.doubted.new))
 
     def doubted_in(self, lengths: Sequence[int]) -> list[Doubted | None]:
         """What is new and far in every chunk."""
@@ -148,7 +151,8 @@ class _Readings(NamedTuple):
             return [None] * len(lengths)
         stops = np.cumsum(lengths).tolist()
         new, far = self.doubted
-        return [Doubted(new[a:b], far[a:b]) for a, b in zip([0, *stops], stops, strict=False)]
+        spans = zip([0, *stops], stops, strict=False)
+        return [Doubted(new if new is True else new[a:b], rows_of(far, (a, b))) for a, b in spans]
 
 
 def _observed(embedding: xr.Dataset, frames: xr.DataArray, found: _Readings) -> xr.Dataset:
@@ -192,8 +196,12 @@ def _readings(
     if are_all_embedded(embedding, frames):
         return _Readings(known_columns(embedding), starts, before, None, centred)
     number = embedded_numbers(embedding, frames)
+    if len(number) > LAZY_FRAMES and number.max() < 0:
+        new = read_lazily(embedding, frames, before.past, centred=centred)
+        _warn_far(new.n_far, len(number), new.first_far)
+        return _Readings(new.values, starts, before, Doubted(True, new.far), centred)
     found = read(embedding, frames, number, before.past, centred=centred)
-    _warn_far(found)
+    _warn_far(int(np.count_nonzero(found.far)), len(number), int(np.argmax(found.far)))
     return _Readings(Columns((found.values,)), starts, before, Doubted(number < 0, found.far), centred)
 
 
@@ -254,11 +262,10 @@ def _seen(embedding: xr.Dataset, centred: bool) -> str:
     return f"the frames up to this one; {which}the covariance of the {ahead} after it too"
 
 
-def _warn_far(found: Read) -> None:
+def _warn_far(n_far: int, n: int, first: int) -> None:
     """Many new frames unlike all embedded ones are worth a word; a few are in every recording."""
-    if np.count_nonzero(found.far) > max(_MANY_FAR * len(found.far), _FEW_FAR):
+    if n_far > max(_MANY_FAR * n, _FEW_FAR):
         warn(
-            f"observe: {np.count_nonzero(found.far)} of {len(found.far)} frames are far from all embedded ones (the "
-            f"first is frame {np.argmax(found.far)}): their coordinates are extrapolated. Embed such frames too, or "
-            "leave them out where far is true."
+            f"observe: {n_far} of {n} frames are far from all embedded ones (the first is frame {first}): their "
+            "coordinates are extrapolated. Embed such frames too, or leave them out where far is true."
         )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from manifold_observer.tasks.engine.conditioning import Conditioning, conditioned
 from manifold_observer.tasks.observers import observer
 
-from ..embedding.read import are_all_embedded, by_time, embedded_numbers
+from ..embedding.known import are_all_embedded, by_time, embedded_numbers
 from ..graph.compute import Progress, compute, silent, task
 from ..graph.slabs import ROWS_BYTES, rows_of
 from ..graph.spans import Span, blocks

@@ -189,7 +189,7 @@ def _run_works(chosen: Mapping[str, list[Work]], out: Path, progress: Progress) 
 
 def _compute(function: Callable[..., xr.Dataset], settings: dict[str, Any]) -> xr.Dataset:
     """One work, whole within its task: there are enough of them to keep all workers busy."""
-    with one_blas_thread(), dask.config.set(scheduler="synchronous"):
+    with one_blas_thread(), dask.config.set(scheduler=dask.get):
         return function(**settings).load()
 
 

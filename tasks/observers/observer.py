@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from manifold_observer.tasks.arrays import Booleans, Floats
+from manifold_observer.tasks.observers.recursion import recursion
 
 
 class Filter(NamedTuple):
@@ -298,13 +299,12 @@ def moving_average(inputs: Floats, restarts: Booleans, width: int) -> Floats:
     >>> moving_average(np.array([[1.0], [3.0], [5.0]]), np.array([True, False, False]), 2).ravel()
     array([1., 2., 4.])
     """
-    from scipy.signal import lfilter  # noqa: PLC0415 - slow to import
-
     averaged = np.empty_like(inputs)
     bounds = np.unique(np.concatenate([[0], np.flatnonzero(restarts), [len(inputs)]]))
-    taps = np.ones(width)
     for first, stop in itertools.pairwise(bounds):
-        sums = lfilter(taps, [1.0], inputs[first:stop], axis=0)
+        own, sums = inputs[first:stop], np.zeros_like(inputs[first:stop])
+        for lag in range(min(width, stop - first) - 1, -1, -1):
+            sums[lag:] += own[: len(own) - lag]
         counts = np.minimum(np.arange(1, stop - first + 1), width)
         averaged[first:stop] = sums / counts[:, None]
     return averaged
@@ -312,10 +312,8 @@ def moving_average(inputs: Floats, restarts: Booleans, width: int) -> Floats:
 
 def _run_diagonal(drives: Floats, carry: Floats, poles: Floats, states: Floats) -> None:
     """One stretch without a restart: a first-order filter a mode."""
-    from scipy.signal import lfilter  # noqa: PLC0415 - slow to import
-
     for mode, pole in enumerate(poles):
-        states[:, mode], _ = lfilter([1.0], [1.0, -pole], drives[:, mode], zi=[pole * carry[mode]])
+        states[:, mode] = recursion(drives[:, mode], pole, carry[mode])
 
 
 def _run_matrix(drives: Floats, carry: Floats, transition: Floats, states: Floats) -> None:

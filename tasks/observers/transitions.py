@@ -20,6 +20,7 @@ from manifold_observer.tasks.arrays import Booleans, Floats, Integers
 from manifold_observer.tasks.observers import bank, observer
 from manifold_observer.tasks.observers.bank import Mixture
 from manifold_observer.tasks.observers.observer import Filter
+from manifold_observer.tasks.observers.recursion import recursion
 
 MOST = 0.98
 """Spectral norm of the transition of a filter at most, as of the slowest pole of a bank."""
@@ -298,8 +299,6 @@ def _run(drives: Floats, started: Floats, anew: Booleans, transition: Floats) ->
         first = np.where(anew[:, None], started, drives)
         before = np.zeros((int(anew.sum()), len(poles)))
         return observer.scan(first, anew, before, np.zeros(len(poles)), transition)[0]
-    from scipy.signal import lfilter  # noqa: PLC0415 - slow to import
-
     turned = np.linalg.solve(vectors, drives.T.astype(complex))
     turned[:, anew] = np.linalg.solve(vectors, started[anew].T.astype(complex))
     begins = np.flatnonzero(anew)
@@ -307,5 +306,5 @@ def _run(drives: Floats, started: Floats, anew: Booleans, transition: Floats) ->
     for length in np.unique(lengths):  # runs of one length at once: calls cost more than short runs do
         runs = begins[lengths == length, None] + np.arange(length)
         for row, pole in zip(turned, poles, strict=True):
-            row[runs] = lfilter([1.0], [1.0, -pole], row[runs])
+            row[runs] = recursion(row[runs].T, pole).T
     return np.ascontiguousarray((vectors @ turned).real.T)

@@ -50,6 +50,15 @@ def test_embed_vs_loop__both_find_the_same_eigenvalues(imported):
     assert result["ratio"] > 0
 
 
+def test_ten_million__a_recording_is_run_and_its_truth_read(imported, tmp_path):
+    script = imported("ten_million")
+    script.CHUNK = 300
+    script.simulate(tmp_path / "recording.zarr", 1000, n_sensors=6)
+    seconds = script.run_once(tmp_path / "recording.zarr", tmp_path / "out.zarr", script.settings("auto", 50, False), 1)
+    assert {"features", "embed", "observe"} <= set(seconds)
+    assert min(script.correlations(tmp_path / "recording.zarr", tmp_path / "out.zarr")) > 0.5
+
+
 def test_tiles__rates_are_positive_and_the_span_is_smaller(monkeypatch):
     tiles = importlib.import_module("tiles")
     monkeypatch.setattr(tiles, "SECONDS", 0.05)

@@ -9,6 +9,7 @@ import time
 import dask
 import numpy as np
 import pytest
+import soundfile
 import xarray as xr
 
 from manifold_observer.pipeline.jobs.load import load
@@ -125,3 +126,42 @@ def test_memory__limits_this_process(folder, console):
     code, _, err = console("run", "a.npy", "out.zarr", *OPTIONS[:4], "--memory", "330MiB")
     assert code == 1
     assert "per worker, but the limit is 0.32 GiB" in err
+
+
+# ------------------------------------------------------------------------------------------------- what it costs
+
+# Each takes between a fifth of a second and a second of every process that imports it.
+HEAVY = {"distributed", "scipy.signal", "scipy.stats", "scipy.interpolate", "matplotlib", "sklearn", "h5py", "tornado"}
+IMPORTED = """
+import sys
+from manifold_observer.pipeline.cli import entry
+sys.argv[0] = "manifold-observer"
+try:
+    entry.main()
+finally:
+    print(*sorted({heavy} & set(sys.modules)), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "heavy"),
+    [
+        (["look", "a.wav"], HEAVY | {"zarr", "scipy.optimize", "scipy.spatial", "scipy.linalg"}),
+        (["look", "a.csv"], HEAVY | {"zarr", "scipy.optimize", "scipy.spatial", "scipy.linalg"}),
+        (["run", "a.wav", "b.zarr", "--frame", "23ms"], HEAVY),
+        (["info", "out.zarr"], HEAVY | {"scipy.optimize"}),
+        (["demo", "sphere", "--samples", "18000"], HEAVY),
+    ],
+    ids=["look-wav", "look-csv", "run", "info", "demo"],
+)
+def test_commands__do_not_import_what_they_do_not_need(folder, console, words, heavy):
+    samples = np.random.default_rng(0).normal(size=(8000, 1)).cumsum(axis=0)
+    soundfile.write("a.wav", samples / np.abs(samples).max(), 8000)
+    np.savetxt(
+        "a.csv", np.column_stack([np.arange(300) / 10, samples[:300]]), "%.6g", ",", header="time,x", comments=""
+    )
+    if "out.zarr" in words:
+        assert console("run", "a.npy", "out.zarr", *OPTIONS[:6])[0] == 0
+    command = [sys.executable, "-c", IMPORTED.format(heavy=heavy), *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT, check=False)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, ""), done.stderr

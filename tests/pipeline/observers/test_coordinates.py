@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline.embedding.read import embedded_numbers
+from manifold_observer.pipeline.embedding.known import embedded_numbers
 from manifold_observer.pipeline.observers.bank import starts_of
 from manifold_observer.tasks.observers import bank
 from strategies import chunkings, examples, smooth_motion
