@@ -27,6 +27,8 @@ from .slabs import Reading
 
 # Tasks in hand for each thread of a cluster where they are given out in turn: one runs, the next has its frames.
 _IN_HAND = 2
+# The share of them that is given out at once, where they are many.
+_HANDFUL = 8
 # (stage, parts done, parts in all)
 Progress = Callable[[str, int, int], None]
 
@@ -330,13 +332,20 @@ def _in_turn(items: Iterable[tuple[Delayed, ...]]) -> Iterator[tuple[int, tuple[
     in_hand: dict[Any, tuple[int, tuple[Delayed, ...]]] = {}
     running = as_completed([], raise_errors=False)
 
+    wanted = 0
+
     def fill_up() -> None:
-        threads = sum(default_client().nthreads().values())  # asked again: workers come and go
-        for number, item in itertools.islice(waiting, max(1, _IN_HAND * threads - len(in_hand))):
-            with large_graphs():
-                made = dask.persist(*item)
-            (future,) = futures_of(made[-1])
-            in_hand[future.key] = number, made
+        nonlocal wanted
+        if wanted - len(in_hand) < wanted // _HANDFUL:  # of many workers: each graph costs milliseconds
+            return
+        wanted = _IN_HAND * sum(default_client().nthreads().values())  # asked again: workers come and go
+        taken = list(itertools.islice(waiting, max(1, wanted - len(in_hand))))
+        with large_graphs():
+            made = iter(dask.persist(*itertools.chain.from_iterable(item for _, item in taken)))
+        for number, item in taken:
+            own = tuple(itertools.islice(made, len(item)))
+            (future,) = futures_of(own[-1])
+            in_hand[future.key] = number, own
             running.add(future)
 
     fill_up()

@@ -31,10 +31,11 @@ from simulated import Costed, Sized, serve, zeros
 from manifold_observer.pipeline.engine import landmarks as landmark_graphs
 from manifold_observer.pipeline.engine.blocks import Table
 from manifold_observer.pipeline.engine.config import EmbedConfig
-from manifold_observer.pipeline.engine.cuts import landmark_spans, tile_size
+from manifold_observer.pipeline.engine.cuts import tile_size
 from manifold_observer.pipeline.engine.problem import Problem
 from manifold_observer.pipeline.engine.tiling import MatMat, Share, recomputed_product, tiling
 from manifold_observer.pipeline.graph.compute import persist, silent, task
+from manifold_observer.pipeline.graph.limits import LAZY_FRAMES
 from manifold_observer.pipeline.graph.slabs import Stored
 from manifold_observer.pipeline.graph.spans import Span, blocks
 from manifold_observer.tasks.engine import kernel, landmarks
@@ -75,10 +76,11 @@ def fused(units: list[list[Sized]], plan: Any, how: Any, x: list[np.ndarray]) ->
 
 def on_span(function: Any, distance: Any, part: Any, span: Span, *others: Any) -> Costed:
     """Stand-in for a span of frames that passes the landmarks."""
-    n = span[1] - span[0]
-    sums = (zeros(N_FEATURES, MODES), zeros(MODES), zeros(SAMPLE, MODES), zeros(SAMPLE))
-    value = landmarks.Carried(zeros(n, MODES, dtype=float), zeros(n, dtype=float), *(s.astype(float) for s in sums))
-    return Costed(value, FRAME_SECONDS * n)
+    n, own = span[1] - span[0], others[-1]
+    placed = landmarks.Placed(zeros(n, MODES, dtype=float), zeros(n, dtype=float))
+    sums = [zeros(*shape, dtype=float) for shape in ((N_FEATURES, MODES), (MODES,), (SAMPLE, MODES), (SAMPLE,))]
+    summed = landmarks.Summed(*sums, zeros(len(own), MODES, dtype=float), zeros(MODES, dtype=float), 0, -1)
+    return Costed((placed, summed), FRAME_SECONDS * n)
 
 
 STANDINS: dict[str, Callable[..., Costed]] = {"block_task": block_task, "_fused": fused, "_on_span": on_span}
@@ -111,15 +113,11 @@ def landmark_pass(n_frames: int, _: int) -> Callable[[], Any]:
     data = da.from_array(stored, (16384, N_FEATURES), name="frames-nowhere", meta=np.empty((0, 0), np.float32))
     rows = Table(data, np.zeros(n_frames, np.int64), None)
     distance = Distance(Metric(21, PseudoInverse()), Axes(np.zeros(N_FEATURES), None), "quadratic", "float32")
-    problem = Problem(rows, argparse.Namespace(distance=distance), EmbedConfig(), silent)  # type: ignore[arg-type]
-    spans = landmark_spans(n_frames, N_FEATURES)
-    anchors, sample = persist([task(some_bytes, n) for n in (2000, SAMPLE)], "landmarks")
-
-    def once() -> Any:
-        found = landmark_graphs._stream(landmarks.carry_over, problem, spans, "landmarks", anchors, sample, 0.0)
-        return landmarks.together(list(found))
-
-    return once
+    decision = argparse.Namespace(distance=distance, lazy=n_frames > LAZY_FRAMES)
+    problem = Problem(rows, decision, EmbedConfig(), silent)  # type: ignore[arg-type]
+    anchors, block = persist([task(some_bytes, n) for n in (2000, SAMPLE)], "landmarks")
+    sample = np.linspace(0, n_frames - 1, SAMPLE).astype(int)
+    return lambda: landmark_graphs._carried(problem, "landmarks", sample, (anchors, block, 0.0))
 
 
 def some_bytes(n: int) -> Sized:
