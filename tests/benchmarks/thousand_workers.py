@@ -187,7 +187,7 @@ def measured(once: Callable[[], Any], n_workers: int, watched: Any) -> dict[str,
         "scheduler_share": round(scheduler_seconds / ideal, 3),
         "client_share": round(client / ideal, 3),
         "megabytes_from_peers_per_worker": round(told.get("peer_bytes", 0) / n_workers / 1e6, 2),
-        "megabytes_of_results": round(told.get("result_bytes", 0) / 1e6, 1),
+        "megabytes_of_results": round(told.get("result_bytes", 0) / 1e6, 3),
     }
 
 
