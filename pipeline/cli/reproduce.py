@@ -18,7 +18,7 @@ from .saying import answer
 from .teaching import Taught
 
 if TYPE_CHECKING:
-    from ..graph.compute import Progress
+    from ..graph.progress import Progress
 
 
 _NAMES = ("set-up", "sphere", "drift", "extension", "circle", "music", "printed-sphere", "printed-circle", "theory")

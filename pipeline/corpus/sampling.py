@@ -17,7 +17,7 @@ from ..frames.alike import aligned, meaning_of
 from ..frames.edges import Range, edges_over, ranges_of
 from ..frames.join import shared_labels
 from ..frames.labels import segment_of
-from ..graph.compute import Progress
+from ..graph.progress import Progress
 from ..graph.spans import Span
 from ..jobs.config import RunConfig
 from ..jobs.run import features_of

@@ -31,8 +31,9 @@ from ..frames.alike import MEANING
 from ..frames.conditioning import kept as kept_conditioning
 from ..frames.given import takes_frames
 from ..frames.variables import annotate
-from ..graph.compute import Progress, compute, one_blas_thread, silent, task
+from ..graph.compute import compute, one_blas_thread, task
 from ..graph.deprecated import moved_into
+from ..graph.progress import Progress, silent
 from ..graph.slabs import ROWS_BYTES, rows_of
 from ..graph.spans import blocks
 

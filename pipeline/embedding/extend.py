@@ -21,7 +21,8 @@ from ..frames.given import takes_frames
 from ..frames.labels import frame_labels, segment_of
 from ..frames.segments import short_segments
 from ..frames.variables import annotate
-from ..graph.compute import Progress, compute, one_blas_thread, silent, task
+from ..graph.compute import compute, one_blas_thread, task
+from ..graph.progress import Progress, silent
 from ..graph.slabs import rows_of
 from ..graph.spans import Span, blocks
 from ..graph.warn import warn

@@ -28,10 +28,11 @@ from ..frames.given import takes_frames
 from ..frames.runs import require_features, task_memory
 from ..frames.segments import short_segments
 from ..graph.card import card
-from ..graph.compute import compute, one_blas_thread, silent, task
+from ..graph.compute import compute, one_blas_thread, task
 from ..graph.deprecated import moved_into
 from ..graph.durations import duration
 from ..graph.limits import Memory, gib
+from ..graph.progress import silent
 from ..graph.slabs import ROWS_BYTES
 from ..graph.spans import Span, blocks
 

@@ -24,8 +24,9 @@ from ..engine.cuts import shrinking_windows
 from ..engine.shrink import PRINCIPAL
 from ..frames.labels import segments_of
 from ..frames.segments import Segments
-from ..graph.compute import compute, one_blas_thread, or_watched, silent, stream_kept, task
+from ..graph.compute import compute, one_blas_thread, stream_kept, task
 from ..graph.kept import array_of
+from ..graph.progress import or_watched, silent
 from ..graph.slabs import rows_of
 from ..graph.spans import Span, blocks
 from .references import References, axes_of, packed_precisions, reference_numbers, references

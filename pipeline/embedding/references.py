@@ -19,7 +19,8 @@ from ..engine.blocks import Part, Table, block_task, check_moments, local_metric
 from ..engine.config import EmbedConfig
 from ..engine.cuts import gather_rows, tile_size
 from ..frames.conditioning import conditioning_of
-from ..graph.compute import Progress, persist, silent, task
+from ..graph.compute import persist, task
+from ..graph.progress import Progress, silent
 from ..graph.spans import Span, blocks
 
 

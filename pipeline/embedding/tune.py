@@ -21,7 +21,7 @@ from ..frames.conditioning import conditioning_of
 from ..frames.given import takes_frames
 from ..frames.labels import MAKE_FRAMES, frame_labels, in_order, segment_of
 from ..graph.card import card
-from ..graph.compute import Progress, silent
+from ..graph.progress import Progress, silent
 from .embed import embed
 from .read import known_coordinates
 

@@ -21,7 +21,8 @@ from manifold_observer.tasks.engine.values import TooLargeError
 
 from ..frames.labels import MAKE_FRAMES, channels_of, check_number, in_order, segments_of
 from ..frames.segments import Segments, check_windows
-from ..graph.compute import Progress, compute, persist, task
+from ..graph.compute import compute, persist, task
+from ..graph.progress import Progress
 from ..graph.slabs import ROWS_BYTES, Reading, rows_of
 from ..graph.spans import Span, blocks
 from .config import EmbedConfig

@@ -12,7 +12,8 @@ from manifold_observer.tasks.engine import conditioning as tasks
 from manifold_observer.tasks.engine.conditioning import Conditioning
 from manifold_observer.tasks.engine.moments import Axes, Moments
 
-from ..graph.compute import Progress, compute, task
+from ..graph.compute import compute, task
+from ..graph.progress import Progress
 from ..graph.slabs import rows_of
 from ..graph.warn import warn
 from .blocks import Table, check_moments

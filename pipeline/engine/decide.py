@@ -17,8 +17,9 @@ from manifold_observer.tasks.engine.moments import Axes, Moments, span_axes
 from manifold_observer.tasks.engine.probe import Probe, candidates, probe_forms
 from manifold_observer.tasks.engine.slab import Metric
 
-from ..graph.compute import Progress, compute, silent, task
+from ..graph.compute import compute, task
 from ..graph.limits import LAZY_FRAMES, Memory, Workers, gib, require, workers
+from ..graph.progress import Progress, silent
 from ..graph.spans import Span
 from .blocks import Part, Table, degenerate, local_metric, part_of, slab_of
 from .config import EmbedConfig

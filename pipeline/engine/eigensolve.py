@@ -9,7 +9,7 @@ import numpy as np
 from manifold_observer.tasks.arrays import Floats
 from manifold_observer.tasks.engine import diffusion, lanczos
 
-from ..graph.compute import Progress
+from ..graph.progress import Progress
 from ..graph.warn import warn
 from .checkpoint import Begun, Checkpoint
 from .config import EmbedConfig

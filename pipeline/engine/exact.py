@@ -10,7 +10,8 @@ from dask.delayed import Delayed
 
 from manifold_observer.tasks.engine.kernel import Scale
 
-from ..graph.compute import Progress, persist
+from ..graph.compute import persist
+from ..graph.progress import Progress
 from .blocks import make_blocks
 from .checkpoint import Checkpoint
 from .config import Attrs

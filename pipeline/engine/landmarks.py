@@ -16,8 +16,9 @@ from manifold_observer.tasks.engine.distance import Distance
 from manifold_observer.tasks.engine.landmarks import Anchors, Placed, Summed
 from manifold_observer.tasks.engine.protocols import Block
 
-from ..graph.compute import Progress, compute, persist, persist_in_turn, stream, stream_kept, task
+from ..graph.compute import compute, persist, persist_in_turn, stream, stream_kept, task
 from ..graph.kept import array_of
+from ..graph.progress import Progress
 from ..graph.spans import Span, blocks
 from ..graph.warn import warn
 from .blocks import Part, Table, block_task, degenerate, part_of, slab_of

@@ -10,7 +10,7 @@ from manifold_observer.tasks.arrays import Floats, Integers
 from manifold_observer.tasks.engine.distance import Distance
 from manifold_observer.tasks.engine.kernel import Scale
 
-from ..graph.compute import Progress
+from ..graph.progress import Progress
 from ..graph.spans import Span, blocks
 from .blocks import Table
 from .config import Attrs, EmbedConfig

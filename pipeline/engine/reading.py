@@ -12,8 +12,9 @@ from manifold_observer.tasks.engine import diffusion
 from manifold_observer.tasks.engine.moments import Axes
 from manifold_observer.tasks.observers import observer
 
-from ..graph.compute import Progress, stream, task
+from ..graph.compute import stream, task
 from ..graph.kept import array_of
+from ..graph.progress import Progress
 from ..graph.slabs import ROWS_BYTES, rows_of
 from ..graph.spans import blocks
 from .blocks import Table

@@ -13,7 +13,8 @@ from manifold_observer.tasks.engine.foretelling import Foretold
 from manifold_observer.tasks.engine.moments import Axes, Moments, leading_axes, signed
 from manifold_observer.tasks.engine.shrinkage import Shrinkage, Spread
 
-from ..graph.compute import Progress, compute, task
+from ..graph.compute import compute, task
+from ..graph.progress import Progress
 from ..graph.slabs import rows_of
 from ..graph.spans import Span
 from ..graph.warn import warn

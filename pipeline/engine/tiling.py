@@ -27,7 +27,8 @@ from manifold_observer.tasks.engine.panel import Corner
 from manifold_observer.tasks.engine.protocols import Block
 from manifold_observer.tasks.engine.treesum import Node, fold
 
-from ..graph.compute import Progress, compute, in_order_of, persist, placed, places, task
+from ..graph.compute import compute, in_order_of, persist, placed, places, task
+from ..graph.progress import Progress
 from ..graph.spans import Span
 from ..graph.warn import warn
 from .config import Attrs, EmbedConfig

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from ..graph.compute import or_watched, silent
+from ..graph.progress import or_watched, silent
 from .dates import in_dates, in_seconds, is_dated
 from .segments import batches
 

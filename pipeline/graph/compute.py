@@ -23,50 +23,13 @@ from threadpoolctl import threadpool_limits
 from manifold_observer.tasks.arrays import aligned, like
 
 from .client import on_cluster, session_client
+from .progress import Progress, silent
 from .slabs import Reading
 
 # Tasks in hand for each thread of a cluster where they are given out in turn: one runs, the next has its frames.
 _IN_HAND = 2
 # The share of them that is given out at once, where they are many.
 _HANDFUL = 8
-# (stage, parts done, parts in all)
-Progress = Callable[[str, int, int], None]
-
-
-def silent(stage: str, done: int, total: int) -> None:
-    """Report nothing."""
-
-
-_WATCHERS: list[Progress] = []
-
-
-@contextmanager
-def watched(watcher: Progress) -> Iterator[None]:
-    """Have a function called with the progress of all stages within a block for which the caller gave none.
-
-    Parameters
-    ----------
-    watcher
-        Takes (stage, parts done, parts in all), from any thread.
-
-    Examples
-    --------
-    >>> seen = []
-    >>> with watched(lambda *told: seen.append(told)):
-    ...     _ = compute([task(abs, -2)], "lift", or_watched())
-    >>> seen[-1]
-    ('lift', 1, 1)
-    """
-    _WATCHERS.append(watcher)
-    try:
-        yield
-    finally:
-        _WATCHERS.remove(watcher)
-
-
-def or_watched(progress: Progress = silent) -> Progress:
-    """The progress that was given, or that of the block in which a stage runs."""
-    return _WATCHERS[-1] if progress is silent and _WATCHERS else progress
 
 
 def task(function: Callable[..., Any], *arguments: Any, outputs: int | None = None) -> Delayed:

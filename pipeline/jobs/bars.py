@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
-from ..graph.compute import watched
 from ..graph.durations import duration
+from ..graph.progress import watched
 from .events import Event, listen
 
 USUAL_PASSES = 5

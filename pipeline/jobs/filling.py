@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from ..frames.runs import require_features
 from ..graph.client import on_cluster
-from ..graph.compute import Progress, silent, stream, task
+from ..graph.compute import stream, task
 from ..graph.limits import LAZY_FRAMES
+from ..graph.progress import Progress, silent
 from ..graph.spans import Span, blocks
 from ..stores.address import Address, Place
 from ..stores.zarrs import zarr_target

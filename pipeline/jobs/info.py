@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 from ..frames.labels import segments_of
-from ..graph.compute import or_watched
+from ..graph.progress import or_watched
 from ..stores.address import Given, Place, place
 from .again import run_again
 from .config import CHOSEN, RunConfig

@@ -14,7 +14,7 @@ from ..frames.conditioning import conditioning_of
 from ..frames.given import takes_frames
 from ..frames.labels import require, segments_of
 from ..frames.variables import annotate
-from ..graph.compute import Progress, silent
+from ..graph.progress import Progress, silent
 from ..graph.spans import Span, spread
 from .fits import warn_bent, warn_fit, warn_given
 from .projections import projections

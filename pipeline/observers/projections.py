@@ -13,7 +13,8 @@ from manifold_observer.tasks.engine.conditioning import Conditioning, conditione
 from manifold_observer.tasks.observers import observer
 
 from ..embedding.known import are_all_embedded, by_time, embedded_numbers
-from ..graph.compute import Progress, compute, silent, task
+from ..graph.compute import compute, task
+from ..graph.progress import Progress, silent
 from ..graph.slabs import ROWS_BYTES, rows_of
 from ..graph.spans import Span, blocks
 

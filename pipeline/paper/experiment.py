@@ -23,7 +23,8 @@ from dask.delayed import Delayed
 from manifold_observer.tasks import atomic
 
 from ..engine.ownership import check_folder, claim, is_partial, remove_files
-from ..graph.compute import Progress, as_done, one_blas_thread, silent, task
+from ..graph.compute import as_done, one_blas_thread, task
+from ..graph.progress import Progress, silent
 from ..graph.warn import warn
 from ..jobs.placement import check_parent
 from ..jobs.store import alone

@@ -13,7 +13,7 @@ import xarray as xr
 from manifold_observer.tasks import atomic
 
 from ..frames.label_files import label_frames, labels_of
-from ..graph.compute import or_watched
+from ..graph.progress import or_watched
 from ..jobs.load import load
 from ..jobs.records import recalled
 from ..plot.series import times_of

@@ -30,7 +30,7 @@ from manifold_observer.pipeline.engine.blocks import check_moments, local_metric
 from manifold_observer.pipeline.engine.config import EmbedConfig
 from manifold_observer.pipeline.engine.cuts import tile_size, window_starts
 from manifold_observer.pipeline.engine.tiling import recomputed_product, tiling
-from manifold_observer.pipeline.graph.compute import silent
+from manifold_observer.pipeline.graph.progress import silent
 from manifold_observer.pipeline.graph.spans import blocks
 from manifold_observer.tasks.engine import covariance, forms, kernel, lanczos, moments, panel
 from manifold_observer.tasks.engine.distance import Distance

@@ -26,7 +26,8 @@ from manifold_observer.pipeline.engine.config import EmbedConfig
 from manifold_observer.pipeline.engine.decide import decide, measure
 from manifold_observer.pipeline.engine.problem import Problem
 from manifold_observer.pipeline.engine.tiling import recomputed_product, tiling
-from manifold_observer.pipeline.graph.compute import one_blas_thread, silent
+from manifold_observer.pipeline.graph.compute import one_blas_thread
+from manifold_observer.pipeline.graph.progress import silent
 from manifold_observer.tasks.engine.kernel import Scale
 
 

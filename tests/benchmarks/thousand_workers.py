@@ -34,8 +34,9 @@ from manifold_observer.pipeline.engine.config import EmbedConfig
 from manifold_observer.pipeline.engine.cuts import tile_size
 from manifold_observer.pipeline.engine.problem import Problem
 from manifold_observer.pipeline.engine.tiling import MatMat, Share, recomputed_product, tiling
-from manifold_observer.pipeline.graph.compute import persist, silent, task
+from manifold_observer.pipeline.graph.compute import persist, task
 from manifold_observer.pipeline.graph.limits import LAZY_FRAMES
+from manifold_observer.pipeline.graph.progress import silent
 from manifold_observer.pipeline.graph.slabs import Stored
 from manifold_observer.pipeline.graph.spans import Span, blocks
 from manifold_observer.tasks.engine import kernel, landmarks

@@ -11,7 +11,7 @@ import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.engine.blocks import check_moments, table
 from manifold_observer.pipeline.engine.checkpoint import Checkpoint, fingerprint
 from manifold_observer.pipeline.engine.config import EmbedConfig
-from manifold_observer.pipeline.graph.compute import silent
+from manifold_observer.pipeline.graph.progress import silent
 from manifold_observer.tasks.engine import lanczos
 from strategies import embed_options
 

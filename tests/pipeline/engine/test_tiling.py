@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from manifold_observer.pipeline.engine import tiling as kernel
 from manifold_observer.pipeline.graph import compute as graph
-from manifold_observer.pipeline.graph.compute import silent
+from manifold_observer.pipeline.graph.progress import silent
 from strategies import chunkings, cut_kernel, generators, spans
 
 WITHIN = {"float64": 1e-12, "float32": 5e-6}

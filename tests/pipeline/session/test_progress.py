@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline.graph.compute import or_watched, silent
+from manifold_observer.pipeline.graph.progress import or_watched, silent
 from manifold_observer.pipeline.session.progress import Bars, StageBar, as_html
 from strategies import smooth_motion
 
