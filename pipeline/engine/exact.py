@@ -22,13 +22,13 @@ from .landmarks import embed_landmarks, near
 from .problem import Found, Problem
 from .promise import through, told
 from .rounds import approach
+from .scales import find_scale
 from .tiledisk import require_space, tiles_bytes
 from .tiling import (
     MatMat,
     Tiling,
     disk_product,
     distance_panels,
-    find_scale,
     local_product,
     recomputed_product,
     resident_product,

@@ -1,4 +1,4 @@
-"""The kernel matrix as panels of tiles, its scale, and its products with vectors.
+"""The kernel matrix as panels of tiles, and its products with vectors.
 
 A panel pairs two groups of blocks and works in its own rows: those of its blocks, one after the other.
 Tiles have one of three homes behind the same product: resident on the workers, recomputed in every
@@ -21,7 +21,7 @@ import numpy as np
 from dask.delayed import Delayed
 
 from manifold_observer.tasks.arrays import Array, Floats
-from manifold_observer.tasks.engine import forms, kernel, panel, scale, tilefile
+from manifold_observer.tasks.engine import kernel, panel, tilefile
 from manifold_observer.tasks.engine.kernel import Scale
 from manifold_observer.tasks.engine.panel import Corner
 from manifold_observer.tasks.engine.protocols import Block
@@ -31,16 +31,11 @@ from ..graph.compute import compute, in_order_of, persist, placed, places, task
 from ..graph.progress import Progress
 from ..graph.spans import Span
 from ..graph.warn import warn
-from .config import Attrs, EmbedConfig
-from .cuts import EXACT_MEDIAN_FRAMES, MANY_PANELS, PanelPlan, Side, deal, panels
+from .cuts import MANY_PANELS, PanelPlan, Side, deal, panels
 
 MatMat = Callable[[Floats], Floats]
-# Frames among which the median distance is taken where there are too many for all pairs.
-_SAMPLE_FRAMES = 2048
 # Panels up to which vectors travel with the panels' tasks: tasks of their own cost more than the copies.
 _FEW_PANELS = 32
-# A local scale below this share of the median one is rounding.
-_ROUNDING = 1e-6
 
 
 class Tiling(NamedTuple):
@@ -124,32 +119,6 @@ def tiling(blocks: list[Delayed], spans: list[Span], precision: str, n_workers: 
 def distance_panels(tiles: Tiling) -> list[Delayed]:
     """Panels of distances, not yet computed."""
     return [task(_distances, [tiles.blocks[number] for number in plan.blocks], plan) for plan in tiles.panels]
-
-
-def find_scale(tiles: Tiling, distances: list[Delayed], config: EmbedConfig, progress: Progress) -> tuple[Scale, Attrs]:
-    """Choose the scale as the options say; it computes unless a number was given.
-
-    Raises
-    ------
-    ValueError
-        The median distance is zero.
-    """
-    if not isinstance(config.epsilon, str):
-        return Scale(float(config.epsilon)), {}
-    if config.epsilon == "local":
-        return _local_scale(tiles, distances, config, progress)
-    attrs: Attrs = {"epsilon_from": "all pairs"}
-    if tiles.n_frames <= EXACT_MEDIAN_FRAMES:
-        median = _exact_median(distances, tiles.n_frames)
-    else:
-        median, chosen = _sampled_median(tiles, config.seed)
-        attrs = {"epsilon_from": "sample", "epsilon_sample_frames": chosen}
-    if not median > 0:
-        raise ValueError(
-            "embed: the median distance between frames is 0, so that it cannot be the scale: most frames are "
-            "equal. Give epsilon='local', or a number."
-        )
-    return Scale(config.epsilon_factor * median), attrs
 
 
 def local_product(tiles: Tiling, distances: list[Delayed], scale: Scale, progress: Progress) -> MatMat:
@@ -309,59 +278,6 @@ def _own_scale(tiles: Tiling, plan: PanelPlan, scale: Scale) -> Scale:
     return scale if scale.local is None else Scale(scale.epsilon, tiles.of(plan, scale.local))
 
 
-def _local_scale(
-    tiles: Tiling, distances: list[Delayed], config: EmbedConfig, progress: Progress
-) -> tuple[Scale, Attrs]:
-    """Distance of every frame to its k-th nearest."""
-    n = tiles.n_frames
-    k = min(config.neighbours, n - 1)
-    lengths = [sum(stop - start for start, stop in tiles.rows(plan)) for plan in tiles.panels]
-    tables = compute(
-        [task(_nearest, part, length, k) for part, length in zip(distances, lengths, strict=True)], "scale", progress
-    )
-    nearest = np.full((n, k), np.inf)
-    for plan, table in zip(tiles.panels, tables, strict=True):
-        first = 0
-        for start, stop in tiles.rows(plan):
-            own = table[first : first + stop - start]
-            nearest[start:stop] = panel.merge_nearest(nearest[start:stop], own)
-            first += stop - start
-    local = config.epsilon_factor * nearest[:, -1]
-    # Equal frames are at the distance that rounding leaves.
-    if not (local > _ROUNDING * np.median(local)).all():
-        frame = int(np.argmin(local))
-        raise ValueError(
-            f"embed: frame {frame} has {k} neighbours at distance 0, so that it has no local scale. "
-            f"Give more than neighbours={k}, or epsilon='median'."
-        )
-    return Scale(float(np.median(local)), local), {"neighbours": k}
-
-
-def _exact_median(distances: list[Delayed], n: int) -> float:
-    """Median over all pairs i < j in two looks: a bracket from a sample, then what lies within."""
-    pairs = n * (n - 1) // 2
-    stride = max(1, pairs // 2**15) | 1  # odd, so that it does not keep to one column of a tile
-    sample = np.concatenate(compute([task(_sample, part, stride) for part in distances]))
-    for low, high in scale.brackets(sample):
-        parts = compute([task(_count, part, low, high) for part in distances])
-        inside = np.concatenate([values for _, values in parts])
-        median = scale.median_from(inside, sum(below for below, _ in parts), pairs)
-        if median is not None:
-            return median
-    raise AssertionError(f"no bracket held the median of {pairs} pairs; the last was all numbers")
-
-
-def _sampled_median(tiles: Tiling, seed: int) -> tuple[float, int]:
-    """Median over all pairs of a seeded sample of frames, and how many they were."""
-    chosen = np.sort(np.random.default_rng(seed).choice(tiles.n_frames, _SAMPLE_FRAMES, replace=False))
-    parts = []
-    for block, (start, stop) in zip(tiles.blocks, tiles.spans, strict=True):
-        within = chosen[(chosen >= start) & (chosen < stop)] - start
-        if len(within):
-            parts.append(task(forms.take, block, within))
-    return compute([task(scale.median_between, parts)])[0], len(chosen)
-
-
 def _distances(blocks: list[Block], plan: PanelPlan) -> Panel:
     """One panel of distances; the diagonal of the matrix is exactly 0."""
     tiles, corners = [], plan.corners(block.n_frames for block in blocks)
@@ -419,18 +335,3 @@ def _sum(terms: Terms, shares: list[Floats | Share]) -> Share:
     total = fold(nodes)
     trouble = next((share.trouble for share in made if share.trouble), 0)
     return Share(diagonal if total is None else total + diagonal, trouble)
-
-
-def _nearest(part: Panel, n: int, k: int) -> Floats:
-    """Smallest distances that one panel knows."""
-    return panel.nearest(part.tiles, part.corners, n, k)
-
-
-def _sample(part: Panel, stride: int) -> Array:
-    """Some distances of one panel."""
-    return panel.sample_entries(part.tiles, part.corners, stride)
-
-
-def _count(part: Panel, low: float, high: float) -> tuple[int, Array]:
-    """What of one panel lies below and within a bracket."""
-    return panel.count_and_collect(part.tiles, part.corners, low, high)
