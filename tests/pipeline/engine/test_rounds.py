@@ -103,6 +103,15 @@ def test_embed__a_residual_out_of_reach_is_reported_with_what_was_reached():
     assert true_residuals(embedding).max() <= embedding.attrs["residual_at_most"]
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "message"),
+    [(1e14, "no eigenvalue beside the trivial one is above 0"), (1e-14, "the kernel is the identity")],
+)
+def test_embed__a_scale_at_which_no_frames_resemble_each_other_or_all_do_is_refused_in_a_sentence(epsilon, message):
+    with pytest.raises(ValueError, match=f"^embed: .*{message}"):
+        embedded(**LANDMARKS, residual_tolerance=1e-2, epsilon=epsilon)
+
+
 @pytest.mark.usefixtures("alone")
 def test_embed__all_frames_as_landmarks_are_the_exact_way():
     few = FRAMES[:400]
