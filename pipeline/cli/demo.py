@@ -71,7 +71,8 @@ def _text(found: dict[str, Any]) -> str:
     """Scores as a table, a sentence for each row, and what is kept."""
     lines = [*_table(found), "", *found["sentences"]]
     if "generator_rates" in found:
-        lines += ["", f"rates of the hidden diffusion {found['generator_rates']} 1/s; the truth is 1, 2, 3, 4"]
+        rates = ", ".join(f"{rate:.3f}" for rate in found["generator_rates"])
+        lines += ["", f"rates of the hidden diffusion: {rates} 1/s; the truth is 1, 2, 3, 4"]
     seconds = ", ".join(f"{name} {duration(value)}" for name, value in found["seconds"].items() if value >= 0.001)
     kept = [f"{name:<10} {path}" for name, path in found["kept"].items() if path is not None]
     if found["kept"]["picture"] is None:

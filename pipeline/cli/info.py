@@ -9,6 +9,7 @@ import click
 from ..graph.durations import duration, size
 from ..stores.address import Place
 from .computing import timed
+from .look_text import wrapped
 from .outcome import SIGNALS
 from .reading import Location
 from .saying import AS_JSON, answer
@@ -62,7 +63,9 @@ def _text(found: dict[str, Any]) -> str:
     rows += [("size", f"{size(found['bytes'])} in {found['files']:,} files"), ("checked", found["checked"])]
     wide = max(len(label) for label, _ in rows)
     lines = [f"{found['out']}: {_KINDS[found['kind']].format(**found)}", ""]
-    lines += [f"  {label:<{wide}}  {text}" for label, text in rows]
+    for label, text in rows:
+        head = f"  {label:<{wide}}  "
+        lines += wrapped(head, text) if label.startswith("/") else [f"{head}{text}"]  # what may be copied stays whole
     if found.get("command"):
         lines += ["", "Made again by:", f"  {found['command']}"]
     return "\n".join(lines)
