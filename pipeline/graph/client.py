@@ -11,6 +11,8 @@ import dask.threaded
 
 from .shared import is_in_this_thread
 
+_DISTRIBUTED = ("dask.distributed", "distributed")
+
 
 def on_cluster() -> bool:
     """Whether a distributed Client is this session's default (without importing distributed)."""
@@ -21,8 +23,12 @@ def session_client() -> Any:
     """The distributed Client that is this session's default, None without one; distributed is not imported for it."""
     if "distributed" not in sys.modules or is_in_this_thread():
         return None
-    from distributed import default_client  # noqa: PLC0415
+    from distributed import Client, default_client  # noqa: PLC0415
 
+    # Dask computes by the scheduler of its settings, Client or not: its own, or one that somebody chose for a block.
+    chosen = dask.config.get("scheduler", None)
+    if chosen not in (None, *_DISTRIBUTED) and not isinstance(getattr(chosen, "__self__", chosen), Client):
+        return None
     try:
         return default_client()
     except ValueError:

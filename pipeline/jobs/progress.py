@@ -21,6 +21,7 @@ STAGES = {
     "links": "frames that are linked through landmarks",
     "landmarks": "frames against landmarks",
     "near": "landmarks that lie near each other",
+    "blocks": "blocks of frames, joined for many workers",
     "covariances": "local covariances",
     "distances": "sampled distances, for the scale",
     "scale": "local scales",

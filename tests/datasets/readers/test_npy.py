@@ -178,7 +178,7 @@ def test_open__asks_about_what_looks_like_channels_first(tmp_path, shape):
     values = np.arange(np.prod(shape)).reshape(shape)
     np.save(tmp_path / "a.npy", values)
     with pytest.raises(
-        ValueError, match=r"looks like \(channel, time\): give channels_first=True \(--channels-first\)"
+        ValueError, match=r"looks like \(channel, time\): give channels_first=True\. If it is right, give"
     ):
         xr.open_dataset(tmp_path / "a.npy")
     turned = xr.open_dataset(tmp_path / "a.npy", channels_first=True)["recording"]

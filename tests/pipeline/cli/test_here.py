@@ -150,7 +150,7 @@ finally:
         (["look", "a.csv"], HEAVY | {"zarr", "scipy.optimize", "scipy.spatial", "scipy.linalg"}),
         (["run", "a.wav", "b.zarr", "--frame", "23ms"], HEAVY),
         (["info", "out.zarr"], HEAVY | {"scipy.optimize"}),
-        (["demo", "sphere", "--samples", "18000"], HEAVY),
+        (["demo", "sphere", "--samples", "18000"], HEAVY - {"matplotlib"}),  # it makes a picture
     ],
     ids=["look-wav", "look-csv", "run", "info", "demo"],
 )

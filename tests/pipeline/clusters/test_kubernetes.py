@@ -82,10 +82,10 @@ def test_connect__without_kubernetes_is_one_sentence(tmp_path, monkeypatch, conf
         pass
 
 
-def test_connect__without_dask_kubernetes_names_the_extra(monkeypatch):
+def test_connect__without_dask_kubernetes_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "dask_kubernetes.operator", None)
     with (
-        pytest.raises(ConnectionError, match=r"Install manifold-observer\[kubernetes\]"),
+        pytest.raises(ConnectionError, match=r"Install it with: pip install dask-kubernetes\."),
         connect(ClusterConfig("kubernetes", name="nights")),
     ):
         pass

@@ -206,9 +206,9 @@ def test_connect__without_the_commands_of_the_queue(monkeypatch, tmp_path):
         pass
 
 
-def test_connect__without_dask_jobqueue_names_the_extra(monkeypatch, tmp_path):
+def test_connect__without_dask_jobqueue_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
-    with pytest.raises(ConnectionError, match=r"Install manifold-observer\[jobqueue\]"), connect(pbs(tmp_path)):
+    with pytest.raises(ConnectionError, match=r"Install it with: pip install dask-jobqueue\."), connect(pbs(tmp_path)):
         pass
 
 

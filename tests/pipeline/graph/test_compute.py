@@ -8,11 +8,13 @@ from typing import NamedTuple
 
 import dask
 import dask.array as da
+import dask.threaded
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster, default_client
 
 from manifold_observer.pipeline.graph import compute as graph
+from manifold_observer.pipeline.graph.client import on_cluster
 from strategies import misaligned
 
 
@@ -193,6 +195,23 @@ def test_in_turn__errors_are_raised_as_they_were(run):
 
 
 @pytest.mark.usefixtures("two_threads")
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads", dask.threaded.get])
+def test_stream__a_scheduler_that_was_chosen_outranks_the_client(scheduler):
+    with dask.config.set(scheduler=scheduler):
+        assert not on_cluster()
+        assert list(graph.stream([graph.task(double, k) for k in range(3)], 3, "mine")) == [0, 2, 4]
+        assert [kept.compute() for kept in graph.persist_in_turn([graph.task(double, 4)])] == [8]
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_on_cluster__whoever_names_the_client_or_dask_distributed_computes_there():
+    client = default_client()
+    for scheduler in ("distributed", "dask.distributed", client, client.get):
+        with dask.config.set(scheduler=scheduler):
+            assert on_cluster()
+
+
 def test_in_turn__nothing_is_nothing():
     assert list(graph.stream([], 0, "mine")) == []
     assert graph.persist_in_turn([]) == []
@@ -220,6 +239,7 @@ def test_stream__a_worker_that_dies_changes_nothing(tmp_path):
 FIRST = """
 import dask, sys
 from manifold_observer.pipeline.graph import compute as graph
+from manifold_observer.pipeline.graph.client import on_cluster
 assert "distributed" not in sys.modules
 for k in range(2):
     assert graph.compute([graph.task(abs, -k)]) == [k]

@@ -88,6 +88,7 @@ def n_tasks(array):
     return len(dict(array.__dask_graph__()))
 
 
+@pytest.mark.filterwarnings("ignore:.* is stored in chunks of 1 x 2")
 @pytest.mark.usefixtures("in_this_thread")
 @pytest.mark.parametrize(("name", "make"), share(itertools.product(STORES, MAKE), 4))
 def test_features__one_task_a_run_whatever_the_chunks_and_the_same_bits(stored, monkeypatch, name, make):
@@ -125,6 +126,7 @@ def test_features__many_short_segments_are_few_tasks():
     assert_array_equal(frames["segment"], np.arange(N // 75))
 
 
+@pytest.mark.filterwarnings("ignore:.* is stored in chunks of 1 x 2")
 def test_open_recording__slabs_are_whole_chunks_of_about_16_megabytes(monkeypatch, tmp_path):
     monkeypatch.setattr(slabs, "SLAB_BYTES", 1000)  # 125 samples of both channels
     for grain, rows in ((1, 125), (10, 120), (60, 120), (125, 125), (500, 500)):

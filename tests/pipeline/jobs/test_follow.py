@@ -107,7 +107,7 @@ def test_command__adds_one_part(call, learnt, tmp_path):
     assert (code, err) == (0, "")
     step = json.loads(text)
     assert step.pop("seconds") > 0
-    assert step == {"part": str(tmp_path / "out/000000.zarr"), "added": 21, "total": 21}
+    assert step == {"part": str(tmp_path / "out/000000.zarr"), "added": 21, "total": 21, "warnings": []}
     assert call(learnt("stft"), new, tmp_path / "out") == (0, "no new whole frame; 21 frames in all\n", "")
     more = write_npy(tmp_path, "p", ALL[:4])
     code, text, err = call(learnt("stft"), new, more, tmp_path / "out", "--cluster", "none")
