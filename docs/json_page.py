@@ -23,8 +23,8 @@ Where a command fails, the line is [an error](#an-error), and standard error has
 manifold-observer run night.wav night.zarr --frame 23ms --json > night.json
 ```
 
-What follows is made from JSON Schemas that come with the package. No field is left out, and none has a name or a type
-that is not listed:
+What follows is made from JSON Schemas that come with the package. Every field is listed, with
+its type:
 
 ```python
 import json

@@ -31,7 +31,7 @@ from .watching import Told
 
 EXAMPLES = (
     "manifold-observer look emg.txt  # what is in it, and the command to type next",
-    "manifold-observer run emg.txt --report  # the state in emg.zarr, and a page to look at",
+    "manifold-observer run song.wav --frame 23ms --report  # the state in song.zarr, and a page to look at",
     "manifold-observer demo sphere  # a simulation, scored against the truth",
 )
 
@@ -95,7 +95,7 @@ def main(words: Sequence[str] | None = None, name: str = "manifold-observer") ->
             raise
         sentence, code = outcome(error, _command_of(words))
         if resumes(error):
-            sentence = f"{sentence} Type it again: {shlex.join([name, *words])}"
+            sentence = f"{sentence} Type it again: {name} {shlex.join(words)}"
         _say_as_json(words, sentence, code)
         _fail(sentence, code)
 

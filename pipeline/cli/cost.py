@@ -28,7 +28,7 @@ def foretell(
         return
     n_frames = count()
     if n_frames <= _FEW and not is_verbose():
-        notice(f"{n_frames:,} frames to compute {_where(cluster, 'workers')}: some seconds")
+        notice(f"{n_frames:,} frames to compute {_where(cluster, 'workers')}: a few seconds")
         return
     from ..jobs.run import plan_run  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
@@ -62,4 +62,4 @@ def _where(cluster: ClusterConfig, workers: str) -> str:
     """Where it is computed."""
     if cluster.kind == "none":
         return "in this process"
-    return f"by {workers} of this machine" if cluster.kind == "local" else f"by {workers} of {cluster.kind}"
+    return f"by {workers} of this machine" if cluster.kind == "local" else f"by {workers} on {cluster.kind}"

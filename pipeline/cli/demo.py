@@ -1,4 +1,4 @@
-"""The command ``demo``: simulate with known truth, run, score, and keep what somebody can go on with."""
+"""The command ``demo``: simulate with known truth, run, score, and keep the recording, result and picture."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .warned import said
 def demo_group() -> None:
     """Simulate, run, and score against the truth.
 
-    The recording, the result and a picture are kept in FOLDER, which must not exist or be empty; by default it is
+    The recording, the result and a picture are kept in FOLDER, which must be new or empty; by default it is
     demo-NAME in the current folder, or the first of demo-NAME-2, demo-NAME-3, ... that is free.
     """
 
@@ -69,10 +69,11 @@ def _description(kind: type[Any]) -> str:
 
 def _text(found: dict[str, Any]) -> str:
     """Scores as a table, a sentence for each row, and what is kept."""
-    lines = [*_table(found), "", *(f"{sentence}" for sentence in found["sentences"])]
+    lines = [*_table(found), "", *found["sentences"]]
     if "generator_rates" in found:
-        lines += ["", f"rates of the hidden diffusion {found['generator_rates']} 1/s; the truth is 1, 2, 3, 4"]
-    seconds = ", ".join(f"{name} {duration(value)}" for name, value in found["seconds"].items())
+        rates = ", ".join(f"{rate:.3f}" for rate in found["generator_rates"])
+        lines += ["", f"rates of the hidden diffusion: {rates} 1/s; the truth is 1, 2, 3, 4"]
+    seconds = ", ".join(f"{name} {duration(value)}" for name, value in found["seconds"].items() if value >= 0.001)
     kept = [f"{name:<10} {path}" for name, path in found["kept"].items() if path is not None]
     if found["kept"]["picture"] is None:
         kept.append("no picture: pip install matplotlib, and repeat")
@@ -86,7 +87,7 @@ def _table(found: dict[str, Any]) -> list[str]:
     """Scores as a table."""
     components = found["components"]
     accuracies = [name for name in next(iter(found["scores"].values())) if name.endswith("_accuracy")]
-    lines = [f"{found['n_frames']} frames; correlation with the truth (held-out blocks in brackets)", ""]
+    lines = [f"{found['n_frames']:,} frames; correlation with the truth (held-out blocks in brackets)", ""]
     lines.append(f"{'':<20}" + "".join(f"{name.replace('_', ' '):>22}" for name in components + accuracies))
     for estimate, row in found["scores"].items():
         pairs = zip(row["correlation"], row["correlation_held_out"], strict=True)

@@ -69,8 +69,13 @@ def threads() -> Finding:
     found = [one for one in threadpool_info() if one.get("user_api") == "blas"]
     if not found:
         return Finding("BLAS", "warning", "none was found.", "Install NumPy from PyPI or conda-forge.")
-    told = ", ".join(f"{one['internal_api']} {one['version']}, {one['num_threads']} threads" for one in found)
+    told = ", ".join(f"{one['internal_api']} {one['version']}, {_threads(one['num_threads'])}" for one in found)
     return Finding("BLAS", "ok", told)
+
+
+def _threads(number: int) -> str:
+    """A number of threads."""
+    return "1 thread" if number == 1 else f"{number} threads"
 
 
 def memory() -> Finding:

@@ -9,6 +9,7 @@ import click
 from ..graph.durations import duration, size
 from ..stores.address import Place
 from .computing import timed
+from .look_text import wrapped
 from .outcome import SIGNALS
 from .reading import Location
 from .saying import AS_JSON, answer
@@ -23,7 +24,7 @@ EXAMPLES = (
 _KINDS = {
     "result": "a result of manifold-observer {version}",
     "map": "map {map_version} of a corpus, by manifold-observer {version}",
-    "stream": "a result that goes on in parts, of manifold-observer {version}",
+    "stream": "a result that continues in parts, of manifold-observer {version}",
     "folder": "a folder of results",
 }
 _MOST = 12
@@ -62,7 +63,9 @@ def _text(found: dict[str, Any]) -> str:
     rows += [("size", f"{size(found['bytes'])} in {found['files']:,} files"), ("checked", found["checked"])]
     wide = max(len(label) for label, _ in rows)
     lines = [f"{found['out']}: {_KINDS[found['kind']].format(**found)}", ""]
-    lines += [f"  {label:<{wide}}  {text}" for label, text in rows]
+    for label, text in rows:
+        head = f"  {label:<{wide}}  "
+        lines += wrapped(head, text) if label.startswith("/") else [f"{head}{text}"]  # what may be copied stays whole
     if found.get("command"):
         lines += ["", "Made again by:", f"  {found['command']}"]
     return "\n".join(lines)
@@ -71,7 +74,7 @@ def _text(found: dict[str, Any]) -> str:
 def _frames(found: dict[str, Any]) -> list[tuple[str, str]]:
     """Frames, recordings, time."""
     if found["kind"] == "folder":
-        return [("frames", f"{found['n_frames']:,} in {len(found['results'])} results")]
+        return [("frames", f"{found['n_frames']:,} in {_results(len(found['results']))}")]
     segments = "1 segment" if found["n_segments"] == 1 else f"{found['n_segments']} segments"
     rows = [("frames", f"{found['n_frames']:,} of {found['n_features']} features, {segments}")]
     rows += [("recordings", source) for source in _some(found["sources"])]
@@ -85,12 +88,22 @@ def _made(found: dict[str, Any]) -> list[tuple[str, str]]:
     if found.get("eigenvalues"):
         rows.append(("modes", ", ".join(f"{value:.4f}" for value in found["eigenvalues"])))
         rows.append(("residual", f"{max(found['residuals'], default=0):.1e} at most"))
-    rows += [(name.replace("_", " "), str(value)) for name, value in found.get("chosen", {}).items()]
-    cost = {name: value for name, value in found.get("seconds", {}).items() if name != "total"}
+    rows += [(name.replace("_", " "), _short(value)) for name, value in found.get("chosen", {}).items()]
+    cost = {name: value for name, value in found.get("seconds", {}).items() if name != "total" and value >= 0.001}
     if cost:
         each = ", ".join(f"{name} {duration(value)}" for name, value in cost.items())
         rows.append(("cost", f"{duration(found['seconds'].get('total', sum(cost.values())))} ({each})"))
     return rows
+
+
+def _results(number: int) -> str:
+    """A number of results."""
+    return "1 result" if number == 1 else f"{number} results"
+
+
+def _short(value: object) -> str:
+    """A value that was chosen, to four digits."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _several(found: dict[str, Any]) -> list[tuple[str, str]]:

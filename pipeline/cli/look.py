@@ -31,6 +31,9 @@ EXAMPLES = (
 )
 # Entries of a folder that are read to name one of them.
 _MOST = 1000
+# Of these, files of which the first bytes are read.
+_FEW = 50
+_NEVER = ("an HTML page", "a directory", "a FIFO, a socket or a device")
 
 
 @settings_of(OpenConfig)
@@ -70,26 +73,38 @@ def _looked(context: click.Context, path: Place, given: dict[str, Any]) -> dict[
 
 
 def _no_recording(path: Place) -> str | None:
-    """Why a place is none to look at, where another command or another name is meant."""
+    """Why a place cannot be looked at, where another command or another name is meant."""
     if not isinstance(path, Path):
         return None
     if str(path) == "-" and not path.exists():
-        return (
-            "look: a recording must be a file, which is read here and there; got standard input. Copy it into a file."
-        )
+        return "look: a recording must be a file; got standard input, which cannot be read twice. Copy it into a file."
     if not path.is_dir() or any((path / name).exists() for name in (".zgroup", ".zarray", ".zmetadata")):
         return None
     from ..jobs.manifest import MARK, attributes  # noqa: PLC0415 - slow to import; --help need not wait for it
 
     if MARK in attributes(path) or any(MARK in attributes(one) for one in path.glob("000000.zarr")):
         there = shlex.quote(str(path))
-        return f"look: {path} is a result, and no recording. 'manifold-observer info {there}' says what is in it."
+        return f"look: {path} is a result, not a recording. 'manifold-observer info {there}' says what is in it."
     if (path / "zarr.json").exists():
         return None
     with os.scandir(path) as entries:
         names = sorted(entry.name for entry, _ in zip(entries, range(_MOST), strict=False))
-    such = f", such as {path / names[0]}" if names else "; this one is empty"
-    return f"look: {path} is a folder, and no Zarr store. Name a recording in it{such}."
+    such = f", such as {_likeliest(path, names)}" if names else "; this one is empty"
+    return f"look: {path} is a folder, not a Zarr store. Name a recording in it{such}."
+
+
+def _likeliest(folder: Path, names: list[str]) -> Path:
+    """Of what is in a folder, the first that may be a recording, else the first of all."""
+    from manifold_observer.datasets.readers.sniff import EMPTY, TEXT, UNKNOWN, describe  # noqa: PLC0415
+
+    from ..jobs.manifest import MARK, attributes  # noqa: PLC0415 - slow to import; --help need not wait for it
+
+    shown = [folder / name for name in names if not name.startswith(".")] or [folder / names[0]]
+    kinds = {path: describe(path) for path in shown[:_FEW] if os.access(path, os.R_OK)}
+    known = [path for path, kind in kinds.items() if kind not in (EMPTY, TEXT, UNKNOWN, *_NEVER)]
+    known = [path for path in known if not path.is_dir() or MARK not in attributes(path)]
+    texts = [path for path, kind in kinds.items() if kind == TEXT]
+    return [*known, *texts, *shown][0]
 
 
 def _failed(path: str, sentence: str) -> dict[str, Any]:

@@ -97,7 +97,7 @@ def _question(number: int, one: dict[str, Any], file: str) -> list[str]:
     sentence = _about_it(_PREFIX.sub("", one["question"]), file)
     taken = f"Taken below: {one['taken']}" if one["taken"] else "Answer it with one of these options."
     head = f"{_INDENT}{number}. "
-    return [*_wrapped(head, sentence), *_wrapped(" " * len(head), taken)]
+    return [*wrapped(head, sentence), *wrapped(" " * len(head), taken)]
 
 
 def _about_it(sentence: str, file: str) -> str:
@@ -111,11 +111,17 @@ def _about_it(sentence: str, file: str) -> str:
 
 def _row(label: str, text: str) -> list[str]:
     """One row of the card."""
-    return _wrapped(f"{_INDENT}{label:<{_LABEL}}", text)
+    return wrapped(f"{_INDENT}{label:<{_LABEL}}", text)
 
 
-def _wrapped(head: str, text: str) -> list[str]:
-    """Text that begins after a head, and stays below its beginning."""
+def wrapped(head: str, text: str) -> list[str]:
+    """Text that begins after a head, and stays below its beginning, as wide as the terminal.
+
+    Examples
+    --------
+    >>> wrapped("  clock  ", "128 Hz")
+    ['  clock  128 Hz']
+    """
     wide = min(shutil.get_terminal_size((80, 24)).columns, 120)
     indent = " " * len(head)
     return textwrap.wrap(text, wide, initial_indent=head, subsequent_indent=indent, break_on_hyphens=False) or [head]

@@ -27,13 +27,14 @@ EXAMPLES = ("manifold-observer reproduce sphere paper --quick", "manifold-observ
 
 @computing
 @click.command("reproduce", cls=Taught, examples=EXAMPLES, codes=CLUSTER_CODES)
-@click.argument("name", type=click.Choice([*_NAMES, "all"]))
+@click.argument("name", type=click.Choice([*_NAMES, "all"]), metavar="NAME")
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--quick", is_flag=True, help="Only a few realisations, to check that everything works.")
 def reproduce_command(name: str, out: Path, quick: bool, cluster: ClusterConfig, as_json: bool) -> None:
     """Run the experiments of the paper.
 
-    Numbers, pictures and a table of claims (section V) are written to the folder OUT. After an interruption, the same
+    NAME is set-up, sphere, drift, extension, circle, music, printed-sphere, printed-circle, theory, or all. Numbers,
+    pictures and a table of claims (section V) are written to the folder OUT. After an interruption, the same
     command resumes.
     """
     from ..paper.experiment import claims_table, reproduce  # noqa: PLC0415 - slow to import; --help need not wait

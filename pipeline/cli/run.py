@@ -153,7 +153,7 @@ def _text(summary: dict[str, Any]) -> str:
     mu = ", ".join(f"{value:.4f}" for value in summary["eigenvalues"])
     opened = "".join(f"opened {note}\n" for note in summary["opened"])
     return (
-        f"{opened}{summary['n_frames']} frames, {_modes(summary['n_modes'])}, eigenvalues {mu}\n"
+        f"{opened}{summary['n_frames']:,} frames, {_modes(summary['n_modes'])}, eigenvalues {mu}\n"
         f"{_chosen(summary['chosen'])}"
         f"{_labels(summary.get('labels'))}"
         f"largest residual {max(summary['residuals']):.1e}{_promised(summary.get('promised'))}, "

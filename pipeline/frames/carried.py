@@ -10,6 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from .segments import FrameRun
+from .variables import label_name
 
 _OWN = ("time", "segment")
 # Each value is counted in a pass of its own.
@@ -47,6 +48,7 @@ def carried(recording: xr.DataArray, runs: list[FrameRun], length: int, stride: 
     -------
     Coordinates along ``frame``, by name: words, whole numbers and flags by majority (of equal counts, the smallest),
     other numbers by mean, with NaN where a sample has NaN; date-times and words of more than 256 kinds are left out.
+    What has the name of something in a result, such as ``state``, is called ``state_label``.
 
     Examples
     --------
@@ -69,7 +71,7 @@ def carried(recording: xr.DataArray, runs: list[FrameRun], length: int, stride: 
         if how == "neither":
             continue
         one = _mean(samples, firsts, length) if how == "mean" else _majority(samples, firsts, length)
-        found[str(name)] = ("frame", one, {**values.attrs, "cell_methods": f"time: {how}"})
+        found[label_name(str(name))] = ("frame", one, {**values.attrs, "cell_methods": f"time: {how}"})
     return found
 
 

@@ -16,6 +16,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from .opening import OpenConfig
+from .variables import label_name
 
 ALL = ("all",)
 
@@ -244,17 +245,6 @@ def chosen(recording: xr.DataArray, config: OpenConfig, path: object) -> xr.Data
     columns = {label_name(name): recording.sel(channel=name, drop=True).variable for name in labels}
     left = recording if kept == names else recording.isel(channel=[names.index(name) for name in kept])
     return left.assign_coords({name: ("time", values.data) for name, values in columns.items()})
-
-
-def label_name(name: str) -> str:
-    """Name of a coordinate of labels, which must not hide those that a recording has.
-
-    Examples
-    --------
-    >>> label_name("stage"), label_name("segment")
-    ('stage', 'segment_label')
-    """
-    return f"{name}_label" if name in ("time", "channel", "segment", "frame", "feature", "frequency", "bin") else name
 
 
 def _known(path: object, names: Sequence[str], asked: Iterable[str], option: str) -> list[str]:

@@ -23,12 +23,13 @@ from ..graph.slabs import chunk_bytes, in_slabs
 from ..stores.address import Address, Place, place
 from .chunking import warn_of_chunks
 from .clock import SAME_RATE, Clock, clock, start_time, told_rate
-from .columns import ALL, check_signals, chosen, is_real, label_name, rows_of_sample, with_names
+from .columns import ALL, check_signals, chosen, is_real, rows_of_sample, with_names
 from .label_place import names_file, only
 from .opening import OPTIONS, RATES, Names, OpenConfig
 from .policy import cut_at_gaps, in_order_of_time, noted
 from .regular import regular
 from .timing import along_time, in_seconds
+from .variables import label_name
 
 # A stored chunk of more bytes is not decoded for a few rows.
 _MOST_DECODED = 2**27

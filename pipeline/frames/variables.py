@@ -107,6 +107,21 @@ VARIABLES: dict[str, Variable] = {
     ),
 }
 
+# Names of a result that are neither variables nor dimensions of one: labels must not hide them either.
+_OTHERS = ("time", "channel", "frequency", "bin")
+_TAKEN = {*VARIABLES, *_OTHERS, *(dim for known in VARIABLES.values() for dim in (*known.dims, *(known.or_dims or ())))}
+
+
+def label_name(name: str) -> str:
+    """Name of a coordinate of labels, which must not hide anything that a recording or a result has.
+
+    Examples
+    --------
+    >>> label_name("stage"), label_name("segment"), label_name("state")
+    ('stage', 'segment_label', 'state_label')
+    """
+    return f"{name}_label" if name in _TAKEN else name
+
 
 def annotate(dataset: xr.Dataset) -> xr.Dataset:
     """Give every known variable its unit and meaning, and check its dimensions and kind.

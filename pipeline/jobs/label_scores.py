@@ -72,7 +72,7 @@ def in_words(name: str, scores: dict[str, Any]) -> str:
     Examples
     --------
     >>> in_words("stage", {"frames": {"a": 30, "b": 20}, "balanced_accuracy": {"state": 0.9}, "chance": 0.5})
-    'stage: a 30, b 20 frames; told from state .90 (chance .50, balanced accuracy, held-out stretches)'
+    'stage: a 30, b 20 frames; read from state .90 (chance .50, balanced accuracy, held-out stretches)'
     """
     listed = sorted(scores["frames"].items(), key=lambda pair: -pair[1])
     more = f" and {len(listed) - 6} more" if len(listed) > 6 else ""
@@ -81,7 +81,7 @@ def in_words(name: str, scores: dict[str, Any]) -> str:
         return f"{name}: {counts} frames; no two of them have {_FEW_FRAMES} frames, so that nothing is scored"
     told = ", ".join(f"{name} {_share(share)}" for name, share in scores["balanced_accuracy"].items())
     chance = _share(scores["chance"])
-    return f"{name}: {counts} frames; told from {told} (chance {chance}, balanced accuracy, held-out stretches)"
+    return f"{name}: {counts} frames; read from {told} (chance {chance}, balanced accuracy, held-out stretches)"
 
 
 def _share(share: float) -> str:

@@ -107,7 +107,7 @@ def _found(where: Place) -> xr.DataTree:
     if isinstance(where, Path) and where.is_file():
         raise ValueError(
             f"load: {where} must be a folder that manifold-observer wrote; got a file. Open recordings with "
-            "mo.open_recording."
+            "mo.open_recording; 'manifold-observer look' says what is in one."
         )
     if parts_of(where):
         return xr.DataTree.from_dict(stream_groups("load", where))

@@ -124,6 +124,8 @@ def check_whole(who: str, out: Place, groups: Sequence[str] | None = None) -> di
     """
     if not _exists(out):
         raise FileNotFoundError(f"{who}: {out} does not exist. Check the path.")
+    if isinstance(out, Path) and out.is_file():
+        raise ValueError(f"{who}: {out} must be a folder that manifold-observer wrote; got a file. Check the path.")
     root = root_of(out)
     attrs = attributes(out)
     if not attrs.get("complete"):

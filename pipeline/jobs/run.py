@@ -346,7 +346,8 @@ def _frame_length(config: RunConfig) -> Any:
         return frame
     if name != "identity":
         raise ValueError(
-            f"run: {name} features need a frame length; got none. Give a duration such as 23ms, or a number of samples."
+            f"run: {name} features need a frame length; got none. Give frame='23ms' or another duration, or a number "
+            "of samples; for sensors whose every sample counts, features='identity' needs none."
         )
     return 1
 

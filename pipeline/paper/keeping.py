@@ -45,7 +45,7 @@ def demonstrate_in(name: str, folder: Path, simulation: dict[str, Any], stages: 
     name
         ``"sphere"``, ``"circle"`` or ``"melody"``.
     folder
-        Must not exist, or be empty.
+        A new or empty one.
     simulation
         Options of the simulator.
     stages
@@ -147,7 +147,7 @@ def _shown(name: str, recording: Path) -> xr.DataArray:
 def _check_new(folder: Path) -> None:
     """Refuse a place where there is something."""
     if os.path.lexists(folder) and (not folder.is_dir() or folder.is_symlink() or any(folder.iterdir())):
-        raise FileExistsError(f"demo: FOLDER must not exist, or be empty; got {folder}. Choose another name.")
+        raise FileExistsError(f"demo: FOLDER must be new or empty; got {folder}. Choose another name.")
     if not folder.absolute().parent.is_dir():
         raise FileNotFoundError(f"demo: {folder.parent} does not exist. Create it first: mkdir -p {folder.parent}")
 

@@ -112,7 +112,7 @@ def _scaled(values: Floats) -> Floats:
 
 
 def _told(shown: Shown, found: Compared, labels: dict[str, xr.DataArray]) -> tuple[tuple[str, ...], ...]:
-    """How well nearest neighbours in held-out stretches tell each label from each estimate."""
+    """How well nearest neighbours in held-out stretches read each label from each estimate."""
     rows = []
     for name, values in labels.items():
         coded = colouring(shown.state, values.rename(name))
@@ -125,7 +125,7 @@ def _told(shown: Shown, found: Compared, labels: dict[str, xr.DataArray]) -> tup
         arrays = {key: xr.DataArray(one, dims=("frame", "mode")) for key, one in found.estimates.items()}
         scored = class_scores(arrays, xr.DataArray(codes, dims="frame")).balanced_accuracy.values
         rows.append((name, *(f"{share:.2f}" for share in scored), f"{1 / n_classes:.2f}"))
-    head = ("Label told from", *(_TITLES[key] for key in found.estimates), "chance")
+    head = ("Label read from", *(_TITLES[key] for key in found.estimates), "chance")
     return (head, *rows) if rows else ()
 
 

@@ -91,8 +91,8 @@ CASES = {
     "is not in a supported format": error("look", "x.bin", files=[lambda: Path("x.bin").write_bytes(b"\0\1\2" * 99)]),
     "got an HTML page": error("look", "page.wav", files=[text("page.wav", "<html>404</html>")]),
     "got an empty file": error("look", "nothing.csv", files=[text("nothing.csv", "")]),
-    "is a folder, and no Zarr store": error("look", "in", files=[lambda: Path("in").mkdir()]),
-    "is a result, and no recording": error("look", "walk.zarr", files=[result]),
+    "is a folder, not a Zarr store": error("look", "in", files=[lambda: Path("in").mkdir()]),
+    "is a result, not a recording": error("look", "walk.zarr", files=[result]),
     "which looks like (channel, time)": error(*WALK, *RUN, files=[walk(shape=(3, 500))]),
     "must hold numbers in every channel": error(
         "run", "a.csv", "out.zarr", *RUN, files=[text("a.csv", rows(*TABLE, "200,1.5,ERROR"))]

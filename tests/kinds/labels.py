@@ -78,6 +78,13 @@ LABELS = [
         {"channels": ABC, "labels": {"segment_label": BLOCKS}, "segments": [(0, N)]},
         {"labels": "segment"},
     ),
+    Row(
+        "label kept",
+        "called state",
+        labelled("state", STAGES),
+        {"channels": ABC, "labels": {"state_label": STAGES}},
+        {"labels": "state"},
+    ),
     Row("label left out", "", labelled("class", BLOCKS), {"channels": ABC}, {"drop_channels": "class"}),
     Row("label left out", "by choice", labelled("class", BLOCKS), {"channels": ["c", "a"]}, {"channels": ["c", "a"]}),
     Row(

@@ -249,7 +249,7 @@ def test_demo__replaces_nothing(call, tmp_path):
     (tmp_path / "mine" / "note.txt").write_text("mine")
     code, text, err = call("demo", "circle", tmp_path / "mine", "--frames", 100)
     assert (code, text) == (1, "")
-    assert "FOLDER must not exist, or be empty" in err
+    assert "FOLDER must be new or empty" in err
     assert [path.name for path in tmp_path.rglob("*")] == ["mine", "note.txt"]
 
 

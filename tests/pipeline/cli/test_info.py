@@ -40,7 +40,7 @@ def test_info__of_a_stream_counts_all_parts(console, result):
     assert console("continue", "walk.zarr", "next.npy", "more")[0] == 0
     code, text, err = console("info", "more", "--verify")
     assert (code, err) == (0, "")
-    assert text.startswith("more: a result that goes on in parts")
+    assert text.startswith("more: a result that continues in parts")
     assert "000000.zarr: 50 frames" in text
     found = json.loads(console("info", "more", "--json")[1])
     assert (found["kind"], found["n_frames"], len(found["parts"])) == ("stream", 50, 1)

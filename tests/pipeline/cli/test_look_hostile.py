@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -111,10 +112,16 @@ def test_look__of_what_is_no_recording_names_the_command_that_is_meant(console, 
     Path("folder/within").mkdir(parents=True)
     Path("folder/a.wav").touch()
     Path("empty").mkdir()
+    Path("mixed").mkdir()
+    Path("mixed/a.html").write_text("<html><title>a report</title></html>")
+    Path("mixed/b.png").write_bytes(bytes(range(256)))
+    shutil.copytree("walk.zarr", "mixed/c.zarr")
+    np.save("mixed/d.npy", np.zeros((80, 3)))
     cases = {
         "walk.zarr": "'manifold-observer info walk.zarr'",
         "more": "'manifold-observer info more'",
         "folder": "such as folder/a.wav",
+        "mixed": "such as mixed/d.npy",
         "empty": "this one is empty",
         "none.wav": "does not exist. Check the path",
         "-": "Copy it into a file",

@@ -1,12 +1,15 @@
 """The command run: what it prints, bad input, what is there already, warnings."""
 
 import json
+import shlex
 
 import numpy as np
 import pytest
 import soundfile
 import xarray as xr
 from walks import IDENTITY, walk, with_nan
+
+from manifold_observer.pipeline.cli.commands import main
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
@@ -72,7 +75,7 @@ BAD = {
     "gamma": ("a.npy", walk, (*IDENTITY, "--gamma", 1), "gamma must lie in [0, 1)"),
     "too many modes": ("a.npy", walk, ("--features", "identity", "--n-modes", 79), "n_modes must be at most 78"),
     "window": ("a.npy", walk, (*IDENTITY, "--preset", "paper", "--window", 81), "at least window=81 frames; got 80"),
-    "no frame length": ("a.npy", walk, (), "stft features need a frame length"),
+    "no frame length": ("a.npy", walk, (), "stft features need a frame length; got none. Give --frame 23ms"),
     "frame too long": ("a.npy", walk, ("--frame", 81), "got 81 samples where the longest holds 80"),
     "frame without unit": ("a.npy", walk, ("--frame", "5 metres"), "duration with unit"),
     "option of other features": ("a.npy", walk, (*IDENTITY, "--frame", 9), "identity features have no frame"),
@@ -149,6 +152,19 @@ def test_run__an_error_says_from_where_the_same_command_resumes(call, monkeypatc
     assert err.strip().startswith(f"Error: {said}. The same command resumes after pass ")
     assert call(*words)[0] == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npy", "out.zarr"]
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_run__below_dask_the_command_to_repeat_is_dasks(monkeypatch, tmp_path, capsys):
+    def fail(*_args, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("manifold_observer.pipeline.jobs.run.observe", fail)
+    words = list(map(str, ("run", walk(tmp_path / "a.npy"), tmp_path / "out.zarr", *IDENTITY, "--home", "recomputed")))
+    with pytest.raises(SystemExit):
+        main(words, "dask manifold-observer")
+    said = capsys.readouterr().err.strip().partition("Type it again: ")[2]
+    assert said == f"dask manifold-observer {shlex.join(words)}"
 
 
 @pytest.mark.filterwarnings("default")

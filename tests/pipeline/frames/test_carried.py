@@ -73,3 +73,13 @@ def test_labels__of_joined_recordings_follow_each_other():
     first, second = frames(stage=np.full(N, "W")), frames(stage=np.full(N, "R"))
     joined = concat([first, second])
     assert joined["stage"].values.tolist() == ["W"] * 10 + ["R"] * 10
+
+
+@pytest.mark.parametrize("name", ["state", "mode", "rate", "frame"])
+def test_labels__do_not_hide_what_a_result_has(name):
+    walked = recording(**{name: ["W"] * N}).cumsum("time").assign_attrs(sampling_rate=10.0)
+    made = mo.identity(walked)
+    assert name not in made.coords
+    state = mo.observe(mo.embed(made, n_modes=2), made)
+    assert state["state"].dims == ("frame", "mode")
+    assert set(state[f"{name}_label"].values) == {"W"}

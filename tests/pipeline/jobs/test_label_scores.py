@@ -45,7 +45,7 @@ def test_run__has_a_file_for_every_recording(tmp_path):
     (tmp_path / "labels").mkdir()
     paths = [written(tmp_path, name, seed, f"labels/{name}.csv") for seed, name in enumerate("ab")]
     done = run(*paths, tmp_path / "both.zarr", "--labels", tmp_path / "labels" / "{stem}.csv")
-    assert f"label: high {N}, low {N} frames; told from state" in done.output
+    assert f"label: high {N}, low {N} frames; read from state" in done.output
     assert "chance .50" in done.output
 
 

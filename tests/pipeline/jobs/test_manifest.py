@@ -243,3 +243,9 @@ def test_command__damage_is_one_sentence(copied, console):
     assert "state/carry must be as it was written" in err
     assert "Copy the result again" in err
     assert not (copied / "new").exists()
+
+
+def test_continue__a_file_in_the_place_of_a_result_is_named_as_one(tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros((80, 3)))
+    with pytest.raises(ValueError, match=r"a\.npy must be a folder that manifold-observer wrote; got a file"):
+        continue_run(tmp_path / "a.npy", [tmp_path / "a.npy"], tmp_path / "more")

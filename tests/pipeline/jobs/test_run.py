@@ -204,7 +204,10 @@ def test_run_config__comes_back_from_a_stored_result(tmp_path):
 
 
 def test_run__features_need_a_frame_length(tmp_path):
-    with pytest.raises(ValueError, match="stft features need a frame length; got none"):
+    with pytest.raises(
+        ValueError,
+        match=r"stft features need a frame length; got none\. Give frame='23ms' .* features='identity' needs none",
+    ):
         run([array(tmp_path / "a.npy")], tmp_path / "out.zarr", RunConfig(mo.FeatureConfig("stft")))
     assert not (tmp_path / "out.zarr").exists()
 
