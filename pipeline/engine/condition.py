@@ -93,7 +93,9 @@ def _divided(rows: Table, total: Moments) -> Choice:
     deviation = np.sqrt(np.where(variance > 1e-28 * np.square(total.mean), variance, 1.0))
     limits, told = None if rows.conditioning is None else rows.conditioning.limits, ""
     if limits is not None:
-        told = f"; outliers of {np.isfinite(limits[0]).sum()} count as twice what all but 1% of the frames span"
+        n = int(np.isfinite(limits[0]).sum())
+        sensors = "1 sensor" if n == 1 else f"{n} sensors"
+        told = f"; outliers of {sensors} are limited to twice the range of all but 1% of the frames"
     rows = rows._replace(conditioning=Conditioning("none", 0.0, deviation, limits))
     return Choice(rows, f"every sensor is divided by its standard deviation{told}")
 

@@ -138,9 +138,11 @@ class Bars:
                 self._draw(now)
 
     def end(self) -> None:
-        """Draw what there is."""
+        """Draw what there is; a line that is drawn on is left empty for what comes next, such as an error."""
         with self.lock:
             self.draw(list(self.stages.values()))
+            if isinstance(self.draw, Lines):
+                self.draw.clear()
 
     def _draw(self, now: float) -> None:
         """Draw at a moment."""
@@ -209,6 +211,8 @@ def shown(bars: Bars, *, live: bool = False) -> Iterator[None]:
             yield
         finally:
             ending.set()
+            if thread is not None:
+                thread.join(_TICK)  # it would draw over what comes next
             bars.end()
 
 

@@ -41,7 +41,7 @@ def test_outliers__do_not_own_the_coordinates():
     assert (
         mo.embed(wild)
         .attrs["condition_why"]
-        .endswith("outliers of 3 count as twice what all but 1% of the frames span")
+        .endswith("outliers of 3 sensors are limited to twice the range of all but 1% of the frames")
     )
 
 

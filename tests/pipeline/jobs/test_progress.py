@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import manifold_observer.pipeline as mo
+from manifold_observer.pipeline.graph.progress import or_watched
 from manifold_observer.pipeline.jobs.bars import Bars, Lines, StageBar, shown
 from manifold_observer.pipeline.jobs.events import Event, emit
 from manifold_observer.pipeline.jobs.progress import STAGES, Stages
@@ -67,7 +68,7 @@ def test_bar__names_the_stage_and_the_remaining_time():
         stages.report("eigensolve", 1, 2)
     lines = out.getvalue().split("\r\x1b[K")
     assert "features" not in out.getvalue()  # it was over at once
-    assert re.search(r"^eigensolve .*1 of 2 +about \d+ s left$", lines[-2])
+    assert re.search(r"^eigensolve .*1 of 2 +about [\d.]+ s left$", lines[-2])
     assert lines[-1] == ""  # nothing is left on the line
 
 
@@ -109,6 +110,13 @@ def test_bar__what_was_done_before_is_left_out_of_the_pace():
     bars.report("works", 90, 100)
     bars.report("works", 92, 100)
     assert bars.stages["works"].remaining == "about 16 s left"
+
+
+def test_bar__an_error_has_a_line_of_its_own():
+    out = Terminal()
+    with shown(bars_on(out), live=True):
+        or_watched()("eigensolve", 2, 5)
+    assert re.search(r"2 of 5[^\r\n]*\r\x1b\[K$", out.getvalue())
 
 
 @pytest.mark.parametrize(("columns", "block"), [(40, "█"), (200, "█")])
