@@ -125,9 +125,9 @@ def embed(
     ``reference(frame, feature)``, the plain frames, lazily; ``landmark(landmark)``, numbers of the landmarks where the
     others were extended from them. The settings are attributes, and ``condition_why``, ``shrinkage_target``,
     ``shrinkage_intensity``, ``foretold`` and ``foretold_by_chance``: what was chosen, and how much of the features a
-    few frames later the coordinates foretell. Above half a million frames through landmarks alone ``coordinate``,
-    ``degree`` and ``principal`` are lazy and stay on the workers until they are used or stored: nothing as long as
-    the recording is held here.
+    few frames later the coordinates foretell. Above half a million frames through landmarks alone, without a
+    ``residual_tolerance``, ``coordinate``, ``degree`` and ``principal`` are lazy and stay on the workers until they are
+    used or stored: nothing as long as the recording is held here.
 
     Raises
     ------

@@ -62,7 +62,7 @@ class Engine:
     nowhere (recomputed in every pass); auto goes by memory."""
     lazy: str = setting("auto", choices=LAZY)
     """Whether numbers of every frame are Dask arrays: coordinates through landmarks alone then stay on the workers, the
-    same to the bit. auto does so above half a million frames."""
+    same to the bit. auto does so above half a million frames; not with a residual_tolerance."""
     tile: int | None = setting(None, least=1)
     """Frames along the side of a tile; chosen from the number of frames by default."""
     residual_tolerance: float | None = None

@@ -351,14 +351,10 @@ def panels(n_blocks: int, tile_bytes: int, n_workers: int = 1) -> list[PanelPlan
     return [panel for panel in (*large, *diagonal) if panel.n_tiles]
 
 
-def panel_groups(n_blocks: int, tile_bytes: int, n_workers: int = 1) -> list[tuple[int, ...]]:
-    """Groups of blocks: small enough for a panel, few enough for the scheduler, enough for all workers."""
-    groups = deal(n_blocks, tile_bytes, n_workers).groups(n_blocks)
-    return [tuple(range(group.first, group.stop)) for group in groups]
-
-
 def deal(n_blocks: int, tile_bytes: int, n_workers: int = 1) -> Dealing:
     """Sizes of the groups: powers of two, so that each is a node of the tree of all blocks.
+
+    They are small enough for a panel, few enough for the scheduler, and enough for all workers.
 
     Examples
     --------

@@ -122,6 +122,8 @@ def settle(n_frames: int, distance: Distance, float32_error: float, config: Embe
     there, shape = workers(), shape_of(n_frames, distance, config)
     method = choose_method(n_frames, distance.itemsize, config, there)
     promised = method == "landmarks" and config.residual_tolerance is not None
+    if promised:
+        _check_promised(config)
     passes_sure = method == "exact" or (config.refine and not promised)
     home = choose_home(n_frames, distance.itemsize, config.home, there) if passes_sure else "none"
     passes = expected_passes(method, home, config)
@@ -134,6 +136,16 @@ def settle(n_frames: int, distance: Distance, float32_error: float, config: Embe
     memory = _bounds(shape, method, home, config, passes, there, lazy)
     require(memory, there.limit, _what_fits(shape, method, home, config, there))
     return Decision(distance, float32_error, method, home, shape.tile, passes, memory, there, lazy)
+
+
+def _check_promised(config: EmbedConfig) -> None:
+    """Landmarks whose number a residual decides are spread in time, and the kernel is projected on them."""
+    for name, usual in (("landmark_choice", "uniform"), ("landmark_route", "nystrom")):
+        if getattr(config, name) != usual:
+            raise ValueError(
+                f"embed: {name} must be {usual!r} where a residual_tolerance decides how many landmarks there are; got "
+                f"{getattr(config, name)!r}. Leave out one of the two."
+            )
 
 
 def shape_of(n_frames: int, distance: Distance, config: EmbedConfig) -> Shape:
@@ -222,17 +234,20 @@ def _bounds(
     kept = coordinate_bytes(n, wanted_modes(config, n), there.number) if lazy else None
     streamed = landmark_memory(shape, min(config.n_landmarks, n), config.landmark_route, kept)
     if method == "landmarks" and config.residual_tolerance is not None:  # the least: more are taken as they fit
-        return projected_memory(shape, min(LEAST, n))
+        least = projected_memory(shape, min(LEAST, n))
+        if not config.refine:
+            return least
+        home = choose_home(n, shape.itemsize, config.home, there)
+        return larger(least, exact_memory(shape, home, config.refine, there.number))
     if home == "none":
         return streamed
     exact = exact_memory(shape, home, passes, there.number)
-    if method == "exact":
-        return exact
-    return Memory(
-        task=max(streamed.task, exact.task),
-        worker=max(streamed.worker, exact.worker),
-        caller=max(streamed.caller, exact.caller),
-    )
+    return exact if method == "exact" else larger(streamed, exact)
+
+
+def larger(one: Memory, other: Memory) -> Memory:
+    """Bounds of two stages, one after the other."""
+    return Memory(*(max(pair) for pair in zip(one, other, strict=True)))
 
 
 def _what_fits(shape: Shape, method: str, home: str, config: EmbedConfig, there: Workers) -> str:
@@ -240,6 +255,8 @@ def _what_fits(shape: Shape, method: str, home: str, config: EmbedConfig, there:
     gentler = exact_memory(shape, "recomputed", 4, there.number)
     if method == "exact" and home != "recomputed" and gentler.worker <= there.limit:
         return "home='recomputed' would fit."
+    if method == "landmarks" and config.refine and landmark_memory(shape, config.n_landmarks).worker <= there.limit:
+        return "refine=0 would fit."
     for m in (config.n_landmarks, 2000, 1000, 500, 200):
         if m <= config.n_landmarks and landmark_memory(shape, m).worker <= there.limit:
             return f"method='landmarks' with landmarks={m} would fit."

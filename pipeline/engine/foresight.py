@@ -59,11 +59,18 @@ def foresee(witnessed: Delayed, n_witnessed: int, problem: Problem) -> Foresight
     Returns
     -------
     What is expected.
+
+    Raises
+    ------
+    ValueError
+        At this scale no frame differs from another.
     """
     config, n = problem.config, problem.table.n_frames
     wanted = wanted_modes(config, n)
     sizes = sorted({max(n_witnessed // part, min(wanted + 8, n_witnessed)) for part in _PARTS})
     residuals, eigenvalues = compute([task(projected.foresee, witnessed, sizes, wanted, config.alpha)])[0]
+    if not len(eigenvalues):
+        raise ValueError("embed: no eigenvalue beside the trivial one is above 0. Give another epsilon=.")
     seen = tuple(Seen(m, float(residual)) for m, residual in zip(sizes, residuals, strict=True))
     per_pass = expected.gain(eigenvalues, wanted, max(WIDTH, wanted + 4))
     prices, bounds, numbers = _prices(problem), _bounds(problem), _numbers(problem)

@@ -9,10 +9,9 @@ import numpy as np
 from manifold_observer.tasks.engine import diffusion
 from manifold_observer.tasks.engine.expected import RATE, Expected
 
-from ..graph.limits import Memory
 from ..graph.warn import warn
 from .config import Attrs, EmbedConfig
-from .decide import Decision, choose_home, shape_of
+from .decide import Decision, choose_home, larger, shape_of
 from .foresight import Foresight
 from .memory import exact_memory, projected_memory
 from .problem import Found, Problem
@@ -66,12 +65,12 @@ def with_passes(problem: Problem, foreseen: Expected) -> Decision:
     decision, config, n = problem.decision, problem.config, problem.table.n_frames
     shape = shape_of(n, decision.distance, config)
     memory = projected_memory(shape, foreseen.landmarks)
-    if not foreseen.passes:
+    passes = max(foreseen.passes, config.refine)
+    if not passes:
         return replace(decision, passes=0, memory=memory)
     home = choose_home(n, decision.distance.itemsize, config.home, decision.workers)
-    exact = exact_memory(shape, home, foreseen.passes, decision.workers.number)
-    larger = Memory(*(max(pair) for pair in zip(memory, exact, strict=True)))
-    return replace(decision, home=home, passes=foreseen.passes, memory=larger)
+    exact = exact_memory(shape, home, passes, decision.workers.number)
+    return replace(decision, home=home, passes=passes, memory=larger(memory, exact))
 
 
 def _unreached(worst: float, found: Found, outcome: Outcome, config: EmbedConfig) -> str:
@@ -86,14 +85,16 @@ def _unreached(worst: float, found: Found, outcome: Outcome, config: EmbedConfig
 
 def _remedy(foresight: Foresight, outcome: Outcome, config: EmbedConfig) -> str:
     """What would bring it down further."""
-    bounds, spent = foresight.bounds, outcome.last.landmarks
+    bounds, prices, spent = foresight.bounds, foresight.prices, outcome.last.landmarks
+    done = sum(prices.of_landmarks(one.landmarks) for one in outcome.rounds)
     helps = []
     if config.landmarks is not None and spent >= config.landmarks:
         helps.append(f"more than landmarks={config.landmarks}")
     if outcome.passes and outcome.passes >= config.max_passes:
         helps.append(f"more than max_passes={config.max_passes}")
-    if foresight.prices.of_passes(1) + foresight.prices.of_landmarks(2 * spent) > bounds.work:
-        hours = np.ceil(foresight.prices.of_passes(outcome.passes + 2) / RATE / 3600)
+    if prices.of_passes(1) + prices.of_landmarks(2 * spent) > bounds.work - done:
+        more = max(prices.of_passes(outcome.passes + 2), prices.of_passes(1) + prices.of_landmarks(2 * spent))
+        hours = np.ceil((more + done) / RATE / 3600)
         helps.append(f"max_core_hours={hours:g}")
     if not bounds.passes:
         helps.append("workers with more memory")

@@ -56,11 +56,16 @@ def carried(recording: xr.DataArray, runs: list[FrameRun], length: int, stride: 
     >>> carried(recording, [FrameRun(0, 0, 2)], 2, 2)["stage"][1].tolist()
     ['W', 'N']
     """
+    named = {
+        name: values
+        for name, values in recording.coords.items()
+        if values.dims == ("time",) and name not in _OWN and values.dtype.kind in "biufUSO"
+    }
+    if not named:  # which is what recordings of many millions of frames are like
+        return {}
     firsts = np.concatenate([run.first_sample + stride * np.arange(run.n_frames) for run in runs])
     found: dict[str, Any] = {}
-    for name, values in recording.coords.items():
-        if values.dims != ("time",) or name in _OWN or values.dtype.kind not in "biufUSO":
-            continue
+    for name, values in named.items():
         samples = values.values.astype(str) if values.dtype.kind in "SO" else values.values
         how = _how(samples)
         if how == "neither":

@@ -34,11 +34,7 @@ def frame_coords(
 
 def _lazy_coords(ticks: Clock, runs: list[FrameRun], length: int, stride: int, note: dict[str, str]) -> dict[str, Any]:
     """The same of many frames, made as they are used: a few numbers tell all of them."""
-    groups: list[list[FrameRun]] = [[]]
-    for run in runs:
-        if sum(one.n_frames for one in groups[-1]) + run.n_frames > LAZY_FRAMES and groups[-1]:
-            groups.append([])
-        groups[-1].append(run)
+    groups = in_groups(runs, LAZY_FRAMES)
     lengths = [sum(run.n_frames for run in group) for group in groups]
     bare = replace(ticks, segments=[])  # which may be as many as there are frames
     centres = [task(_centres, bare, group, length, stride) for group in groups]
@@ -47,6 +43,25 @@ def _lazy_coords(ticks: Clock, runs: list[FrameRun], length: int, stride: int, n
         "time": ("frame", array_of(centres, lengths, None, np.asarray), note),
         "segment": ("frame", array_of(segments, lengths, None, np.asarray, dtype=np.int64)),
     }
+
+
+def in_groups(runs: list[FrameRun], most: int) -> list[list[FrameRun]]:
+    """Neighbouring runs of so many frames together at most, or single ones; each is looked at once.
+
+    Examples
+    --------
+    >>> [len(group) for group in in_groups([FrameRun(0, 0, 3), FrameRun(1, 9, 2), FrameRun(2, 20, 9)], 5)]
+    [2, 1]
+    """
+    groups: list[list[FrameRun]] = []
+    room = 0
+    for run in runs:
+        if not groups or run.n_frames > room:
+            groups.append([])
+            room = most
+        groups[-1].append(run)
+        room -= run.n_frames
+    return groups
 
 
 def _centres(ticks: Clock, runs: list[FrameRun], length: int, stride: int) -> NDArray[np.float64]:

@@ -21,6 +21,7 @@ from ..graph.progress import Progress, silent
 from ..graph.spans import Span, blocks
 from ..stores.address import Address, Place
 from ..stores.zarrs import zarr_target
+from .held import lazy_labels
 from .store import write_group
 
 _GROUP = "frames"
@@ -55,7 +56,8 @@ def write_frames(folder: Place, frames: xr.DataArray, progress: Progress = silen
     """
     require_features(frames)
     lazy = frames.chunks is not None
-    # Labels may be lazy too, as those of a simulation are; few of them are written with the rest.
+    # Labels may be lazy too, as those of a simulation are, or stored; few of them are written with the rest.
+    frames = lazy_labels(frames.to_dataset(name=_GROUP), LAZY_FRAMES)[_GROUP]
     named = {name: label for name, label in frames.coords.items() if label.chunks}
     many = {name: label for name, label in named.items() if lazy and label.size > LAZY_FRAMES}
     labelled = frames.assign_coords({name: label.compute() for name, label in named.items() if name not in many})

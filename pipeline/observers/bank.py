@@ -161,11 +161,6 @@ def _units_of(embedding: xr.Dataset) -> tuple[Floats, Floats]:
     return embedding["reading_mean"].values, embedding["reading_deviation"].values
 
 
-def starts_of(labelled: xr.DataArray | xr.Dataset) -> Booleans:
-    """Where observers start anew, frame by frame: see :func:`~manifold_observer.pipeline.observers.starts.begun`."""
-    return begun(labelled).mask()
-
-
 def mixture_of(embedding: xr.Dataset, name: str = "bank") -> Mixture:
     """The mixture that an embedding has learnt."""
     return Mixture(*(embedding[f"{name}_{part}"].values for part in ("mean", "deviation", "weights")))

@@ -30,11 +30,6 @@ class Colouring(NamedTuple):
     """Names of classes, the most frequent first; None for numbers."""
     units: str = ""
 
-    @property
-    def is_time(self) -> bool:
-        """Whether it tells the time."""
-        return self.name == "time"
-
 
 def colouring(frames: xr.DataArray | xr.Dataset, by: Any, at: NDArray[np.int64] | None = None) -> Colouring:
     """What some frames are coloured by.

@@ -109,7 +109,8 @@ def limits_of(sample: Floats) -> Floats:
 class Conditioning(NamedTuple):
     """A transform of every number, the floor of its logarithm, and what each feature is divided by after it, (p,).
 
-    ``limits`` (2, p), where there are some, are what smaller and larger plain numbers count as.
+    ``limits`` (2, p), where there are some, are what smaller and larger plain numbers count as; infinities stay, for
+    whoever meets conditioned frames refuses those.
 
     Examples
     --------
@@ -132,7 +133,7 @@ class Conditioning(NamedTuple):
             A root of a negative number is wanted.
         """
         if self.limits is not None:
-            frames = np.clip(frames, *self.limits)
+            frames = np.where(np.isinf(frames), frames, np.clip(frames, *self.limits))
         if self.transform == "root":
             if (frames < 0).any():
                 raise NegativeError(float(frames.min()))

@@ -298,7 +298,9 @@ def _estimate(psi: Floats, found: Floats, moved: Floats, eigenvalues: Floats, al
     weight = degrees**-alpha * sums
     left, power = weight * np.square(moved / sums - eigenvalues * psi), weight * np.square(psi)
     total, count = power.sum(axis=0), len(psi)
-    share = left.sum(axis=0) / total
+    # Nothing is known of a mode that no frame of the sample has: all of it may be left.
+    known, total = total > 0, np.where(total > 0, total, 1.0)
+    share = np.where(known, left.sum(axis=0) / total, np.square(eigenvalues))
     scatter = np.square(left - share * power).sum(axis=0) * count / max(count - 1, 1)
     off = 2 * alpha * np.sqrt(np.mean(np.square(found[:, None] / degrees - 1))) * eigenvalues
     return Estimate(np.sqrt(share) + off, np.sqrt(share + _ERRORS * np.sqrt(scatter) / total) + off)
@@ -336,7 +338,8 @@ def foresee(witnessed: Floats, sizes: Iterable[int], n_modes: int, alpha: float)
     residuals
         Shape (sizes,).
     eigenvalues
-        The leading ones, from the most landmarks, shape (<= 24,).
+        The leading ones, from the most landmarks, shape (<= 24,); none, and no residuals, where the landmarks find no
+        mode beside the trivial one.
 
     Notes
     -----
@@ -347,6 +350,8 @@ def foresee(witnessed: Floats, sizes: Iterable[int], n_modes: int, alpha: float)
         known, strips = core(witnessed[: 2 * m, : 2 * m], m), [witnessed[:, :m]]
         rows = rows_of(known, [strips], alpha)
         values, weights = modes(known, link_sums([strips], rows), rows, max(24, n_modes))
+        if not len(values):
+            return np.zeros(0), values
         carried = carry_over([[witnessed, *strips]], leading(weights, n_modes))
         others = slice(min(2 * m, len(witnessed) // 2), None)  # frames that the core does not know
         exact = carried.moved[others]

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -213,6 +213,16 @@ def test_what_fits__names_landmarks_that_fit(there):
     config = EmbedConfig(method="landmarks", landmarks=20_000)
     with pytest.raises(ValueError, match=r"method='landmarks' with landmarks=2000 would fit"):
         decide.settle(200_000, distance_of(4, "quadratic"), 0.0, config)
+
+
+def test_what_fits__exact_passes_that_follow_a_tolerated_residual_must_fit_too(there):
+    options = 3_000_000, distance_of(4, "quadratic"), 0.0
+    promised = EmbedConfig(method="landmarks", residual_tolerance=1e-2, landmarks=256)
+    bound = memory.exact_memory(decide.shape_of(*options[:2], promised), "recomputed", 2, 2).worker
+    there(2, bound - 1)
+    assert decide.settle(*options, promised).memory.worker < bound
+    with pytest.raises(ValueError, match=r"needs .* per worker, but the limit is .*refine=0 would fit"):
+        decide.settle(*options, replace(promised, refine=2))
 
 
 def test_landmark_memory__does_not_grow_with_the_frames():

@@ -56,6 +56,16 @@ def test_outliers__limits_are_kept_and_hold_for_new_frames(tmp_path):
     np.testing.assert_array_equal(*states)
 
 
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+@pytest.mark.parametrize("method", ["nystrom", "one-sided"])
+def test_outliers__infinity_is_none_and_is_refused_in_new_frames(method):
+    embedding, values = mo.embed(framed(struck(CLEAN))), CLEAN.copy()
+    assert np.isfinite(conditioning_of(embedding).limits[:, 0]).all()
+    values[50, 0] = np.inf
+    with pytest.raises(ValueError, match=r"new_frames must be finite; got NaN or infinity in frame"):
+        mo.extend(embedding, framed(values), method=method)
+
+
 def test_outliers__same_bits_for_any_chunks():
     wild = struck(CLEAN)
     whole, chunked = (mo.embed(frames) for frames in (framed(wild), framed(wild, frame=77)))

@@ -113,7 +113,7 @@ def test_panels__are_no_larger_than_a_task_may_hold(n_blocks, tile_bytes):
 @pytest.mark.parametrize(("n_blocks", "tile_bytes"), [(10, 2**24), (49, 2**24), (16, 2**20)])
 def test_panels__large_ones_are_first_and_the_last_are_short(n_blocks, tile_bytes):
     sizes = [len(panel.tiles) for panel in cuts.panels(n_blocks, tile_bytes)]
-    groups = [len(group) for group in cuts.panel_groups(n_blocks, tile_bytes)]
+    groups = [group.stop - group.first for group in cuts.deal(n_blocks, tile_bytes).groups(n_blocks)]
     n_between = len(groups) * (len(groups) - 1) // 2
     assert min(sizes[:n_between]) > max(sizes[n_between:])
     assert sizes[-len(groups) :] == groups

@@ -1,6 +1,8 @@
 """Landmarks with a residual that is tolerated: what is promised is measured, and what is there is kept."""
 
 import functools
+import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import given
 from numpy.testing import assert_allclose, assert_array_equal
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline.engine import rounds, strips
+from manifold_observer.pipeline.engine import promise, rounds, strips
 from manifold_observer.pipeline.graph.say import heard
 from manifold_observer.tasks.engine import expected, kernel, projected
 from manifold_observer.tasks.engine.covariance import PseudoInverse
@@ -101,6 +103,15 @@ def test_embed__a_residual_out_of_reach_is_reported_with_what_was_reached():
     assert embedding.attrs["residual_reached"] == "no"
     assert embedding.attrs["n_landmarks"] == 300
     assert true_residuals(embedding).max() <= embedding.attrs["residual_at_most"]
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "message"),
+    [(1e14, "no eigenvalue beside the trivial one is above 0"), (1e-14, "the kernel is the identity")],
+)
+def test_embed__a_scale_at_which_no_frames_resemble_each_other_or_all_do_is_refused_in_a_sentence(epsilon, message):
+    with pytest.raises(ValueError, match=f"^embed: .*{message}"):
+        embedded(**LANDMARKS, residual_tolerance=1e-2, epsilon=epsilon)
 
 
 @pytest.mark.usefixtures("alone")
@@ -197,6 +208,25 @@ def test_plan__says_that_a_residual_is_out_of_reach():
     found = mo.plan(FRAMES, n_modes=4, engine=engine)
     assert "is not expected to be reached: 200 landmarks and 2 exact passes should leave about" in found.reasons[1]
     assert found.residual > 1e-9
+
+
+def test_plan__counts_the_exact_passes_that_are_asked_for_beside_a_residual():
+    engine = mo.Engine(method="landmarks", residual_tolerance=1e-2, refine=3)
+    assert mo.plan(FRAMES, n_modes=4, engine=engine).passes == 3
+
+
+def test_remedy__asks_for_more_hours_than_there_were():
+    prices, hour = expected.Prices(1_000_000, 100.0, 100.0, 40.0), 3600 * expected.RATE
+    foresight = SimpleNamespace(prices=prices, bounds=expected.Bounds(60, 4 * hour))
+    outcome = SimpleNamespace(last=SimpleNamespace(landmarks=8192), rounds=(rounds.Judged(8192, 0.1, 0.1),), passes=0)
+    found = re.search(r"max_core_hours=(\d+)", promise._remedy(foresight, outcome, mo.EmbedConfig()))
+    assert int(found[1]) * hour >= prices.of_landmarks(8192) + prices.of_landmarks(16384) + prices.of_passes(1)
+
+
+@pytest.mark.parametrize("other", [{"landmark_choice": "farthest"}, {"landmark_route": "diffusion"}])
+def test_embed__settings_of_landmarks_that_a_tolerance_has_no_use_for_are_refused(other):
+    with pytest.raises(ValueError, match=rf"{next(iter(other))} must be .* residual_tolerance .*Leave out one"):
+        embedded(**LANDMARKS, **other, residual_tolerance=1e-2)
 
 
 def test_embed__landmarks_without_a_tolerance_promise_nothing():

@@ -12,6 +12,7 @@ from manifold_observer.pipeline.embedding import read
 from manifold_observer.pipeline.engine import memory
 from manifold_observer.pipeline.frames import segments
 from manifold_observer.pipeline.graph import limits
+from manifold_observer.pipeline.jobs import filling, store
 from manifold_observer.tasks.engine import extension
 
 PACKAGE = "manifold_observer.pipeline"
@@ -95,6 +96,17 @@ def test_run__a_long_recording_has_the_bits_of_a_short_one(tmp_path, long_from, 
     assert_same(expected, found)
     state = found["state"].to_dataset()
     assert not any(state.coords[name].variable._in_memory for name in ("time", "segment"))
+
+
+def test_write_frames__labels_that_are_stored_elsewhere_are_written_too(tmp_path, long_from):
+    mo.run(stored_recording(tmp_path / "recording.zarr", N), tmp_path / "result.zarr", config("auto"))
+    long_from(300)
+    frames = mo.load(tmp_path / "result.zarr")["frames/frames"]
+    assert not frames["time"].variable._in_memory
+    with store.writing(tmp_path / "again", []) as folder:
+        store.start(folder, {})
+        found = filling.write_frames(folder, frames)
+        np.testing.assert_array_equal(found["time"].values, frames["time"].values)
 
 
 def test_continue__goes_on_from_a_long_result_as_from_a_short_one(tmp_path, long_from):

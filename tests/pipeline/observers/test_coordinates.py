@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.embedding.known import embedded_numbers
-from manifold_observer.pipeline.observers.bank import starts_of
+from manifold_observer.pipeline.observers.starts import begun
 from manifold_observer.tasks.observers import bank
 from strategies import chunkings, examples, smooth_motion
 
@@ -53,7 +53,7 @@ def test_observe__of_embedded_frames_is_the_bank_over_their_own_coordinates(embe
     known = np.hstack([embedding["coordinate"], embedding["principal"]])
     known = (known - known.mean(axis=0)) / known.std(axis=0)
     poles = np.array(bank.POLES)
-    rows, _ = bank.scan(known, starts_of(FRAMES[:LEARNT]), np.zeros(5 * len(poles)), poles)
+    rows, _ = bank.scan(known, begun(FRAMES[:LEARNT]).mask(), np.zeros(5 * len(poles)), poles)
     scaled = (rows - rows.mean(axis=0)) / rows.std(axis=0)
     segment = SEGMENT[:LEARNT]
     several = {h: np.flatnonzero(segment[:-h] == segment[h:]) for h in (1, 2, 4, 8)}
@@ -135,11 +135,11 @@ def test_embedded_numbers__recordings_that_are_silent_at_the_same_times_are_told
 
 def test_starts__short_pauses_are_bridged_unless_nobody_knows_how_short():
     """The second segment follows at once, the third after 3 s, which is 6 frames, the fourth after 50 s."""
-    assert np.flatnonzero(starts_of(FRAMES)).tolist() == [0, 182, 350]
+    assert begun(FRAMES).places.tolist() == [0, 182, 350]
     shorter = FRAMES.assign_coords(time=("frame", TIME - 0.6 * (SEGMENT > 1)))
-    assert np.flatnonzero(starts_of(shorter)).tolist() == [0, 350]
+    assert begun(shorter).places.tolist() == [0, 350]
     shorter["time"].attrs["unknown_pauses"] = [float(shorter["time"][182])]
-    assert np.flatnonzero(starts_of(shorter)).tolist() == [0, 182, 350]
+    assert begun(shorter).places.tolist() == [0, 182, 350]
 
 
 def test_smooth__sees_what_comes_after(embedding):
