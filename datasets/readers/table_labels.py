@@ -11,6 +11,8 @@ from .table_cells import TableOptions, reads
 from .table_layout import Layout, Scan, open_rows
 
 Cells = Sequence[str]
+# Names that the recording itself has: a column of labels that is called so must not take its place.
+_OWN = ("time", "channel", "recording")
 
 
 def label_columns(path: str, layout: Layout, options: TableOptions, n_rows: int) -> dict[str, xr.Variable]:
@@ -29,7 +31,7 @@ def label_columns(path: str, layout: Layout, options: TableOptions, n_rows: int)
 
     Returns
     -------
-    Whole numbers, numbers or words, by the labels of the columns.
+    Whole numbers, numbers or words, by the labels of the columns; ``time`` is called ``time_label``.
     """
     if not options.labels:
         return {}
@@ -40,7 +42,12 @@ def label_columns(path: str, layout: Layout, options: TableOptions, n_rows: int)
             for column, place in zip(columns, places, strict=True):
                 column.append(cells[place].strip())
     pairs = zip(options.labels, columns, strict=True)
-    return {label: xr.Variable("time", _values(layout, column[:n_rows])) for label, column in pairs}
+    return {_named(label): xr.Variable("time", _values(layout, column[:n_rows])) for label, column in pairs}
+
+
+def _named(label: str) -> str:
+    """The name of a coordinate of labels."""
+    return f"{label}_label" if label in _OWN else label
 
 
 def _values(layout: Layout, cells: Cells) -> Any:

@@ -57,7 +57,7 @@ def read_corpus(path: Path) -> CorpusFile:
     Raises
     ------
     click.BadParameter
-        It is no TOML, or has settings that do not exist, or values that cannot be.
+        It is not TOML, or has settings that do not exist, or values that cannot be.
     """
     sections = read_toml(path, "CORPUS.toml")
     _check_sections(path, sections)

@@ -2,7 +2,7 @@
 
 **Time**: by default nothing is done to a clock that is not as it should be; it is refused, with the option that says
 what to do. ``order`` is for rows that are not in the order of time, ``duplicates`` for times that repeat, ``gaps`` for
-what interrupts a recording, ``rates`` for clocks that run at no one rate, ``timezone`` for local times, ``missing`` for
+what interrupts a recording, ``rates`` for clocks of no constant rate, ``timezone`` for local times, ``missing`` for
 values that stand for nothing. What was done is in the attribute ``opened`` of the recording, and the commands print it.
 """
 
@@ -80,7 +80,7 @@ class OpenConfig:
     skip_rows: int | None = setting(None, least=0)
     """Lines above the table; found by default."""
     comment: str | None = None
-    """Mark at the beginning of lines that are no rows; # and % above the table by default."""
+    """Mark at the beginning of lines that are not rows; # and % above the table by default."""
     units_row: bool | None = setting(None, option="--units-row/--no-units-row")
     """Whether units stand below the header of a table; found by default."""
     missing: Names | None = setting(None, metavar="VALUE,...")
@@ -93,7 +93,7 @@ class OpenConfig:
     order: str | None = setting(None, choices=ORDERS)
     """Samples that are not in the order of time are refused (the default), or sorted."""
     rates: str | None = setting(None, metavar="refuse|mean|hold|HZ", option="--clock-rates")
-    """Clocks that run at no one rate are refused (the default), or have their mean rate; of channels that differ in
+    """Clocks that do not run at one rate are refused (the default), or have their mean rate; of channels that differ in
     rate, those of one are taken (HZ), or slower ones repeat their values (hold)."""
     bin: float | None = None
     """Seconds in which spike times are counted, for files that hold those."""

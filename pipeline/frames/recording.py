@@ -217,7 +217,8 @@ def _selected(used: xr.Dataset, names: list[str], config: OpenConfig, path: Plac
     whole = in_slabs(used, partial(_as_recording, names=names, path=path, absent=absent))
     whole = with_names(whole)
     if sampled == "read":  # the reader has chosen, and taken the labels out
-        whole = whole.rename({name: label_name(name) for name in config.labels or () if name != label_name(name)})
+        own = [name for name in config.labels or () if name in whole.coords and name not in ("time", "channel")]
+        whole = whole.rename({name: label_name(name) for name in own if name != label_name(name)})
         config = replace(config, drop_channels=None, labels=None, channels=None if config.channels is None else ALL)
     if "channel" not in whole.coords and not sampled:
         return whole

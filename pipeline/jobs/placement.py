@@ -47,6 +47,8 @@ def check_place(out: Path, inputs: Sequence[Path], overwrite: bool) -> None:
     check_sources(place.parent, place.name, inputs)
     if not os.path.lexists(place):
         return
+    if not overwrite and place.is_file():  # which --overwrite would not replace either
+        raise ValueError(f"store: {out} already exists, and is a file. Name the result last, as a folder that is new.")
     if not overwrite:
         raise ValueError(f"store: {out} already exists. Choose another name, or give --overwrite.")
     check_replaceable(place, out)

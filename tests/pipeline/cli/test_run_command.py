@@ -114,6 +114,14 @@ def test_run__what_is_there_already_is_kept(call, tmp_path):
     assert np.load(recording).shape == (80, 3)
 
 
+def test_run__recordings_without_a_name_for_the_result_are_told_where_it_goes(call, tmp_path):
+    one, other = walk(tmp_path / "a.npy"), walk(tmp_path / "b.npy", seed=1)
+    code, _, err = call("run", one, other, *IDENTITY)
+    assert code == 1
+    assert err.endswith("b.npy already exists, and is a file. Name the result last, as a folder that is new.\n")
+    assert sorted(tmp_path.iterdir()) == [one, other]
+
+
 def test_main__unexpected_errors_end_in_one_sentence_too(call, monkeypatch, tmp_path):
     def fail(*_args, **_options):
         raise ZeroDivisionError("division\nby zero")

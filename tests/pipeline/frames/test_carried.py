@@ -83,3 +83,13 @@ def test_labels__do_not_hide_what_a_result_has(name):
     state = mo.observe(mo.embed(made, n_modes=2), made)
     assert state["state"].dims == ("frame", "mode")
     assert set(state[f"{name}_label"].values) == {"W"}
+
+
+@pytest.mark.parametrize("name", ["time", "channel", "recording", "state"])
+def test_labels__of_a_table_do_not_hide_what_a_recording_has(tmp_path, name):
+    rows = [f"2024-03-01 00:{row:02d}:00,{row % 7 + row / 9},{'WN'[row > 30]}" for row in range(N)]
+    (tmp_path / "a.csv").write_text("\n".join([f"date,level,{name}", *rows, ""]))
+    opened = mo.open_recording(tmp_path / "a.csv", time_column="date", labels=name)
+    assert opened["channel"].values.tolist() == ["level"]
+    assert opened["time"].values[-1] == 60 * (N - 1)
+    assert opened[f"{name}_label"].values.tolist() == ["W"] * 31 + ["N"] * (N - 31)
