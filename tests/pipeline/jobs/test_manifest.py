@@ -95,9 +95,7 @@ def test_results__open_in_plain_xarray_and_zarr_without_a_warning(made):
             root = zarr.open_group(made / "a.zarr", mode="r", use_consolidated=consolidated)
             assert sorted(name for name, _ in root.members()) == ["embedding", "frames", "state"]
     for tree in trees:
-        as_loaded = xr.DataTree.from_dict({name: by_convention(group.to_dataset()) for name, group in tree.items()})
-        as_loaded.attrs = tree.attrs
-        xr.testing.assert_identical(as_loaded.load(), load(made / "a.zarr").load())
+        xr.testing.assert_identical(tree.map_over_datasets(by_convention).load(), load(made / "a.zarr").load())
         assert not any(name.startswith("_nc") for name in tree.attrs)
 
 
