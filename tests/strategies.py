@@ -6,6 +6,7 @@ import os
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
@@ -26,6 +27,9 @@ def share(cases, of):
     """All cases, or one in so many of them in a quick run."""
     return list(cases)[:: of if QUICK else 1]
 
+
+whole = pytest.mark.skipif(QUICK, reason="takes long: it runs with HYPOTHESIS_PROFILE=all")
+"""For tests of half a minute whose parts have quicker tests of their own."""
 
 _GROUPS = {"engine": mo.Engine, "geometry": mo.Geometry}
 

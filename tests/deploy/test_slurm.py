@@ -14,7 +14,7 @@ from slurm_here import missing, slurm
 
 from manifold_observer.pipeline.clusters.cluster import connect
 from manifold_observer.pipeline.clusters.config import ClusterConfig
-from strategies import QUICK, share
+from strategies import QUICK, share, whole
 
 WAIT = 120
 REASON = missing()
@@ -148,6 +148,7 @@ memory = "2GiB"
 """
 
 
+@whole
 def test_slurm__a_corpus_has_the_bits_of_one_on_this_machine(queue, tmp_path):
     (tmp_path / "in").mkdir()
     for number in range(3):

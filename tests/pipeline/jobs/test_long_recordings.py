@@ -14,6 +14,7 @@ from manifold_observer.pipeline.frames import segments
 from manifold_observer.pipeline.graph import limits
 from manifold_observer.pipeline.jobs import filling, store
 from manifold_observer.tasks.engine import extension
+from strategies import whole
 
 PACKAGE = "manifold_observer.pipeline"
 # Modules that ask from where on a recording is long.
@@ -163,6 +164,7 @@ def graph_bytes(dataset):
     )
 
 
+@whole
 def test_states__what_is_sent_for_them_does_not_grow_with_the_frames(tmp_path, long_from):
     long_from(200)
     sizes, sent = (600, 2400), []
