@@ -239,14 +239,17 @@ def _metric_variables(measured: Measured, read: Features) -> dict[str, Any]:
     }
 
 
+_NOT_OF_THE_NUMBERS = ("max_passes", "max_core_hours", "lazy")
+
+
 def _problem(rows: Table, total: Moments, config: EmbedConfig) -> dict[str, Any]:
     """What a checkpoint must agree with: everything that the numbers of a pass depend on.
 
-    Not the limit of passes: who follows the advice to raise it resumes after those that were made. Nor where
+    Not the limits of passes and of work: who follows the advice to raise one resumes after what was made. Nor where
     coordinates are kept.
     """
     return {
-        **{name: value for name, value in config.attrs().items() if name not in ("max_passes", "lazy")},
+        **{name: value for name, value in config.attrs().items() if name not in _NOT_OF_THE_NUMBERS},
         "shape": (rows.n_frames, rows.n_features),
         "frames": total.digest,
         "segment": np.asarray(rows.segment[:]),

@@ -187,6 +187,28 @@ def test_embed__a_run_that_was_stopped_between_two_rounds_resumes_after_the_firs
     assert_equal(found, expected_embedding)
 
 
+@pytest.mark.usefixtures("alone")
+def test_embed__more_core_hours_as_advised_resume_after_the_rounds_that_were_made(monkeypatch, tmp_path):
+    options = {**LANDMARKS, "residual_tolerance": 5e-4}
+    real, made = rounds._round, []
+
+    def noted(course, m, *others):
+        made.append(m)
+        return real(course, m, *others)
+
+    def stopping(course, m, *others):
+        if made:
+            raise KeyboardInterrupt
+        return noted(course, m, *others)
+
+    monkeypatch.setattr(rounds, "_round", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        embedded(**options, max_core_hours=20.0, checkpoint=tmp_path)
+    monkeypatch.setattr(rounds, "_round", noted)
+    embedded(**options, max_core_hours=48.0, checkpoint=tmp_path)
+    assert len(made) == len(set(made)) > 1
+
+
 # ------------------------------------------------------------------------------------------- what is said of it
 
 
