@@ -187,7 +187,7 @@ def test_embed__a_run_that_was_stopped_between_two_rounds_resumes_after_the_firs
     assert_equal(found, expected_embedding)
 
 
-@pytest.mark.usefixtures("alone")
+@pytest.mark.usefixtures("hopeful")
 def test_embed__more_core_hours_as_advised_resume_after_the_rounds_that_were_made(monkeypatch, tmp_path):
     options = {**LANDMARKS, "residual_tolerance": 5e-4}
     real, made = rounds._round, []
