@@ -25,6 +25,7 @@ if "MANIFOLD_OBSERVER_CACHE" not in os.environ:
     os.environ["MANIFOLD_OBSERVER_CACHE"] = tempfile.mkdtemp(prefix="cache-of-tests-")
     atexit.register(shutil.rmtree, os.environ["MANIFOLD_OBSERVER_CACHE"], ignore_errors=True)
 
+QUICK = os.environ.get("HYPOTHESIS_PROFILE", "quick") == "quick"
 no_clock = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("quick", max_examples=8, **no_clock)
 settings.register_profile("all", max_examples=15, **no_clock)
@@ -60,7 +61,22 @@ def pytest_xdist_auto_num_workers():
     return len(os.sched_getaffinity(0)) + 1 if known else None  # None leaves it to pytest-xdist
 
 
-def pytest_collection_modifyitems(items):
+def pytest_addoption(parser):
+    """``--slow``: the tests that take seconds too, as in .ci/run."""
+    parser.addoption("--slow", action="store_true", help="run the tests that take many seconds each, too")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave slow tests out unless they are asked for, and deal out the others."""
+    all_of_them = config.args == config.getini("testpaths")  # who names a file wants what is in it
+    if all_of_them and QUICK and not config.getoption("--slow"):
+        left = [item for item in items if item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
+    _deal(items)
+
+
+def _deal(items):
     """Deal slow files out to the processes, whole, each of which begins with a share of them.
 
     pytest-xdist gives each process one stretch of all tests, and lets those that have finished take from the others.

@@ -109,6 +109,7 @@ def modules():
         yield ".".join(["manifold_observer", *(parts[:-1] if parts[-1] == "__init__" else parts)])
 
 
+@pytest.mark.slow
 def test_package__imports_and_computes_without_posix(tmp_path):
     program = f"MODULES, NAMES, KEPT = {MODULES!r}, {NAMES!r}, {KEPT!r}\n{PROGRAM}"
     command = [sys.executable, "-W", "error::ResourceWarning", "-c", program, str(tmp_path), *modules()]

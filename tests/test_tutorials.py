@@ -22,6 +22,7 @@ def test_tutorials__are_there():
     assert {path.stem for path in NOTEBOOKS} == {"music", "spikes", "eeg", "sensors", "million"}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("path", share(reversed(NOTEBOOKS), len(NOTEBOOKS)), ids=lambda path: path.stem)
 def test_tutorials__run(path, tmp_path, monkeypatch):

@@ -28,6 +28,7 @@ def refuses(case, n_embedded):
     raise ValueError("no.")
 
 
+@pytest.mark.slow
 def test_answers__two_tiny_recordings_are_compared_and_reported():
     answers, simulations, report = importlib.import_module("answers"), part("simulations"), part("report")
     cases = [simulations.track(length=240), simulations.gestures(length=200), simulations.track_shuffled(length=240)]

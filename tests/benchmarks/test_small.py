@@ -52,6 +52,7 @@ def test_embed_vs_loop__both_find_the_same_eigenvalues(imported):
     assert result["ratio"] > 0
 
 
+@pytest.mark.slow
 def test_ten_million__a_recording_is_run_and_its_truth_read(imported, tmp_path):
     script = imported("ten_million")
     script.CHUNK = 300
@@ -101,6 +102,7 @@ def test_compare_packages__every_way_is_read_and_a_failure_is_a_row():
     assert benchmark.largest("PCA", pythons, 20_000, 20_000, 2**24, 60)["failed_at"] == 20_000
 
 
+@pytest.mark.slow
 def test_planned__memory_is_an_upper_bound():
     result = importlib.import_module("planned").run(600, 1, {"home": "recomputed", "tile": 256})
     assert result["workers_gib"] <= result["predicted_worker_gib"]
@@ -117,6 +119,7 @@ def test_family__scores_rates_and_coverage_of_one_setting(monkeypatch):
     assert 0.8 < result["coverage_kalman"][0] < 1
 
 
+@pytest.mark.slow
 def test_landmarks__memory_and_time_are_compared():
     rows = list(importlib.import_module("landmarks").run([300, 600], 1, 50))
     assert [row["n_frames"] for row in rows[:-1]] == [300, 600]
@@ -158,6 +161,7 @@ def test_sound_memory__peaks_are_within_the_plan():
     assert row["caller_gib"] < 1.15 * row["planned_caller_gib"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux") or shutil.which("gcc") is None, reason="compiles an injector")
 def test_faults__prints_a_table_and_finds_nothing():
     # As a program: it bears the name of the package that it drives.
@@ -207,6 +211,7 @@ def test_large_files__open_at_once_and_stay_small():
     assert large.table(rows).count("\n") == 4
 
 
+@pytest.mark.slow
 def test_object_store__counts_what_a_result_takes(monkeypatch, tmp_path):
     for name in ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "MANIFOLD_OBSERVER_CACHE"):
         monkeypatch.setenv(name, "")  # and as it was in the end
@@ -229,6 +234,7 @@ def test_tuning__what_is_picked_is_judged_against_all_that_was_tried(monkeypatch
     assert "mean 0.730 (best of all 0.730)" in twice
 
 
+@pytest.mark.slow
 def test_promised__residuals_are_as_promised_and_errors_fall_with_them(tmp_path):
     with dask.config.set(scheduler="synchronous"):
         frames, truth = importlib.import_module("measure").sphere_frames(tmp_path, 1200)
@@ -242,6 +248,7 @@ def test_promised__residuals_are_as_promised_and_errors_fall_with_them(tmp_path)
         assert row["state_error"] < 0.02
 
 
+@pytest.mark.slow
 def test_hour__a_quarter_of_a_minute_of_sound_is_read_from_the_command():
     hour = importlib.import_module("hour")
     result = hour.run(0.25, None, ["--cluster", "none"])
@@ -251,6 +258,7 @@ def test_hour__a_quarter_of_a_minute_of_sound_is_read_from_the_command():
     assert min(result["correlation"]) > 0.3
 
 
+@pytest.mark.slow
 def test_exact__spectra_of_513_bins_take_the_quadratic_form_in_their_leading_axes(imported):
     options = {"home": "recomputed", "residual_tolerance": 1e-3, "tile": 256, "max_axes": 24}
     result = imported("exact").run(600, 1, options, "tones", "auto")
@@ -259,6 +267,7 @@ def test_exact__spectra_of_513_bins_take_the_quadratic_form_in_their_leading_axe
     assert min(result["correlation"]) > 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "n_frames"), [("exact", 20_000), ("landmarks", 20_000)])
 def test_thousand_workers__a_pass_is_one_of_the_real_graph(method, n_frames):
     script = importlib.import_module("thousand_workers")

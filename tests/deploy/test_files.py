@@ -166,6 +166,7 @@ def _closed(schema):
     return closed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.name)
 def test_manifests__follow_the_schema_of_their_kind(path):
     jsonschema = pytest.importorskip("jsonschema")

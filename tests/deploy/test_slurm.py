@@ -69,6 +69,7 @@ def contents(result):
     return {path.relative_to(result): path.read_bytes() for path in sorted(result.rglob("*")) if path.is_file()}
 
 
+@pytest.mark.slow
 def test_slurm__a_cancelled_job_is_replaced_and_the_bits_are_those_of_a_local_run(queue, folder):
     with run(folder, queue, "slurm.zarr", *JOBS) as job:
         until(lambda: any(folder.rglob("*pass-001*")), "no pass was kept")
@@ -100,6 +101,7 @@ def workers_of(folder):
             yield from process.children(recursive=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "sentence"),
     share(

@@ -74,6 +74,7 @@ def command(folder, environment, address, out="out.zarr"):
     return subprocess.run([*words, "--cluster", address], check=False, **options)
 
 
+@pytest.mark.slow
 def test_page__its_holders_can_use_the_cluster_and_nobody_else(made, secured):
     folder, environment = made
     np.save(folder / "a.npy", np.random.default_rng(0).normal(size=(80, 3)).cumsum(axis=0))
@@ -87,6 +88,7 @@ def test_page__its_holders_can_use_the_cluster_and_nobody_else(made, secured):
     assert plain.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_page__certificates_of_another_authority_are_refused(made, secured, tmp_path):
     folder, environment = made
     shell(MAKE, tmp_path)
@@ -109,6 +111,7 @@ def test_options__certificates_of_a_file_of_settings_do_as_well(made, secured, m
         assert client.submit(abs, -4).result() == 4
 
 
+@pytest.mark.slow
 def test_options__a_client_that_is_not_encrypted_is_refused(secured, monkeypatch):
     """By the scheduler, which hangs up; and before, where certificates are given for such an address."""
     monkeypatch.setattr(address, "CONNECT_SECONDS", 5)
@@ -149,6 +152,7 @@ def test_options__files_that_are_no_certificates_are_named(made, secured, names,
         connect(config).__enter__()
 
 
+@pytest.mark.slow
 def test_page__yaml_has_the_same_settings(made):
     yaml = pytest.importorskip("yaml")
     (block,) = re.findall(r"```yaml\n(.*?)```", SECTION, re.DOTALL)

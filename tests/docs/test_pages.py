@@ -89,11 +89,13 @@ RUN = [name for name, path in zip(NAMES, PAGES, strict=True) if any(not reason(n
 OWN = {"docs/stores.md", "docs/corpus.md"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", strategies.share([name for name in RUN if name not in OWN], 4))
 def test_page__its_blocks_run_in_their_order(page, shell):
     run_page(page, shell)
 
 
+@pytest.mark.slow
 def test_page__of_corpora_runs_and_leaves_what_it_says(shell):
     space = run_page("docs/corpus.md", shell)
     assert {path.name for path in Path("out").glob("*.zarr")} == {"corpus.zarr", "night1.zarr", "night2.zarr"}

@@ -51,6 +51,7 @@ def environment(tmp_path_factory):
 
 
 # A test is a scenario with its damages, in a process of its own: imports are paid once, and tests may run side by side.
+@pytest.mark.slow
 @pytest.mark.parametrize("name", share(SCENARIOS, 6))
 def test_faults__nothing_is_lost_and_the_same_bits_come_after_repair(environment, name):
     chosen = CHOSEN[name]
@@ -75,6 +76,7 @@ def test_sample__holds_every_kind_and_the_last_calls():
     assert {case.faults[0].number for case in cases} >= {1, 98, 99, *range(82, 101, 2)}
 
 
+@pytest.mark.slow
 def test_faults__of_a_corpus_cost_no_other_recording_and_the_same_command_mends_them(environment):
     command = [sys.executable, "-m", "faults.corpus", "--sample", "3" if QUICK else "8"]
     made = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -147,6 +147,7 @@ BASELINES = ["diffusion_maps", "moving_average_2", "moving_average_3", "moving_a
 OPTIMAL = {"sphere": ["kalman", "smoother"]}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:embed. the first eigenvalue")
 @pytest.mark.parametrize("name", DEMOS)
 def test_demo__scores_are_those_of_what_it_stores(call, tmp_path, name):

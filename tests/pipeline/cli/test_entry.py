@@ -35,6 +35,7 @@ def test_dask__lists_the_command_by_its_name(tmp_path):
     assert "cli" not in listed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     share(
@@ -57,6 +58,7 @@ def test_dask__has_the_errors_and_exit_codes_of_the_command(tmp_path, words, cod
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_dask__help_names_the_command_as_it_was_called(tmp_path):
     code, text, err = output([*WITH_DASK, "--help"], tmp_path)
     assert (code, err) == (0, "")

@@ -84,6 +84,7 @@ def test_quiet__stands_before_or_after_the_command(console, tmp_path, monkeypatc
     assert console(*words)[1].count("\n") > 5  # the next one is as loud as ever
 
 
+@pytest.mark.slow
 def test_quiet__warnings_are_not_printed_but_told_to_machines(console, tmp_path, monkeypatch, in_this_process):
     import json  # noqa: PLC0415
     import warnings  # noqa: PLC0415

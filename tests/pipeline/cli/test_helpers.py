@@ -48,6 +48,7 @@ def test_run__a_page_of_others_is_refused_before_anything_is_computed(console, t
     assert not Path("walk.zarr").exists()
 
 
+@pytest.mark.slow
 def test_info__says_what_is_there_and_the_command_that_it_prints_makes_it_again(console, result):
     code, text, err = console("info", "walk.zarr", "--json", "--verify")
     assert (code, err) == (0, "")

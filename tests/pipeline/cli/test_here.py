@@ -38,6 +38,7 @@ def numbers(out):
     return {f"{group.path}/{name}": values.values for group in tree.subtree for name, values in group.data_vars.items()}
 
 
+@pytest.mark.slow
 def test_run__gives_the_same_bits_here_on_workers_and_by_choice_whatever_the_chunks(console, tmp_path, motion):
     def run(number, chunk, *words, threads=None):
         recording = stored(tmp_path / f"{number}.zarr", motion, chunk)
@@ -96,6 +97,7 @@ def folder(tmp_path, motion, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", share([signal.SIGINT, signal.SIGTERM, signal.SIGHUP], 3))
 def test_signals__a_thread_that_works_on_holds_nothing_up(folder, console, number):
     before = time.monotonic()
@@ -107,6 +109,7 @@ def test_signals__a_thread_that_works_on_holds_nothing_up(folder, console, numbe
     assert sorted(path.name for path in folder.iterdir()) == ["a.npy", "out.zarr"]
 
 
+@pytest.mark.slow
 def test_crash__of_a_library_leaves_nothing_in_the_way(folder, console):
     code, out, _ = during(folder, "os.kill(os.getpid(), signal.SIGSEGV)", task=9)
     assert (code, out) == (-signal.SIGSEGV, "")
@@ -115,6 +118,7 @@ def test_crash__of_a_library_leaves_nothing_in_the_way(folder, console):
     assert sorted(path.name for path in folder.iterdir()) == ["a.npy", "out.zarr"]
 
 
+@pytest.mark.slow
 def test_run__starts_no_process(folder):
     what = "import psutil; print(len(psutil.Process().children()), file=sys.stderr)"
     code, _, err = during(folder, what)
@@ -143,6 +147,7 @@ finally:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "heavy"),
     [

@@ -36,6 +36,7 @@ def test_info__tells_the_cost_of_each_stage_where_it_ran(console, result):
     assert line.startswith("walk.zarr: a result of manifold-observer")
 
 
+@pytest.mark.slow
 def test_info__of_a_stream_counts_all_parts(console, result):
     assert console("continue", "walk.zarr", "next.npy", "more")[0] == 0
     code, text, err = console("info", "more", "--verify")
@@ -60,6 +61,7 @@ def test_info__of_a_folder_lists_results_and_unfinished_ones(console, result):
     assert "was not finished" in err
 
 
+@pytest.mark.slow
 def test_info__the_command_it_prints_is_typed_with_hostile_names(console, result):
     names = ("left, arm", 'the "x"', " y ")
     Path("a b.csv").write_text(
@@ -131,6 +133,7 @@ def test_info__what_is_no_result_is_named_with_what_knows_it(console, result, na
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_corpus__an_interrupt_says_how_many_are_kept_and_what_goes_on(console, result, monkeypatch):
     Path("in").mkdir()
     for name in ("a", "b", "c"):

@@ -103,6 +103,7 @@ def test_error__knows_the_codes_that_there_are():
     assert set(SCHEMAS["error"]["properties"]["exit_code"]["enum"]) == set(CODES) - {0}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_json__of_recordings_and_results(console, folder):
     code, text, err = console("look", "walk.npy", "emg.csv", "none.npy", "--json")
@@ -123,6 +124,7 @@ def test_json__of_recordings_and_results(console, folder):
         assert read(console("info", place, "--json")[1], "info")["kind"] == kind
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_json__of_a_corpus(console, folder):
     made = ("corpus", "init", "c.toml", "--inputs", "in/*.npy", "--output", "out", *OPTIONS[:4], "--json")
@@ -145,6 +147,7 @@ def test_json__of_a_corpus(console, folder):
     assert read(console("info", made, "--json")[1], "info")["kind"] == "map"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_json__of_the_rest(console, folder):
     assert read(console("demo", "circle", "--frames", 100, "--json", "--cluster", "none")[1], "demo")["kept"]

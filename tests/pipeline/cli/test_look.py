@@ -88,6 +88,7 @@ MADE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "words"), MADE.items(), ids=[make.__name__ for make in MADE])
 def test_look__the_line_that_it_ends_with_runs(console, tmp_path, monkeypatch, make, words):
     monkeypatch.chdir(tmp_path)

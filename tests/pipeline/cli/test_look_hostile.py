@@ -87,6 +87,7 @@ def quote_open(path):
 LONG_FILES = [long_npy, long_wav, long_csv, one_line, many_columns, quote_open]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", share(LONG_FILES, 3), ids=lambda make: make.__name__)
 def test_look__is_bounded(tmp_path, make):
     path = make(tmp_path)

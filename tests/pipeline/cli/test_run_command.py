@@ -144,6 +144,7 @@ def test_main__an_interrupt_is_no_error_of_the_program(call, monkeypatch, tmp_pa
     assert err.strip() == "Error: interrupted"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [(RuntimeError("no scheduler."), 1, "no scheduler"), (KeyboardInterrupt(), 130, "interrupted")],

@@ -81,6 +81,7 @@ def test_signals__end_a_command_that_is_still_being_imported(folder, number):
     assert [path.name for path in folder.iterdir()] == ["a.npy"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", share([signal.SIGINT, signal.SIGHUP], 2))
 def test_signals__end_a_command_whose_workers_are_starting(folder, number):
     with running(folder) as process:
@@ -89,6 +90,7 @@ def test_signals__end_a_command_whose_workers_are_starting(folder, number):
         assert ended(process) == (128 + number, "Error: interrupted\n", [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", share([signal.SIGINT, signal.SIGTERM], 2))
 def test_signals__say_after_which_pass_the_same_command_resumes(folder, number, console, in_this_process, monkeypatch):
     with running(folder) as process:
@@ -104,6 +106,7 @@ def test_signals__say_after_which_pass_the_same_command_resumes(folder, number, 
     assert code == 0
 
 
+@pytest.mark.slow
 def test_signals__two_in_a_row_end_at_once_with_one_line(folder):
     with running(folder) as process:
         wait_until(lambda: len(children(process)) >= 2, process)
@@ -112,6 +115,7 @@ def test_signals__two_in_a_row_end_at_once_with_one_line(folder):
         assert ended(process) == (130, "Error: interrupted\n", [])
 
 
+@pytest.mark.slow
 def test_signals__one_while_the_cluster_closes_leaves_one_line_at_most(folder):
     with running(folder, "run", "a.npy", "out.zarr", "--features", "identity", "--landmarks", "50", "--workers", "1",
                  "--method", "landmarks") as process:  # fmt: skip
@@ -122,6 +126,7 @@ def test_signals__one_while_the_cluster_closes_leaves_one_line_at_most(folder):
     assert err in ("", "Error: interrupted\n")
 
 
+@pytest.mark.slow
 def test_signals__one_that_was_ignored_from_the_start_stays_ignored(folder):
     np.save(folder / "a.npy", np.load(folder / "a.npy")[:80])
     words = ("run", "a.npy", "out.zarr", *OPTIONS[:2], "--workers", "1")

@@ -21,6 +21,7 @@ def installed(*words, cwd):
     return subprocess.run([SCRIPT, *map(str, words)], cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
 
 
+@pytest.mark.slow
 def test_script__runs_on_a_cluster_of_its_own(tmp_path):
     walk(tmp_path / "a.npy")
     done = installed("run", "a.npy", "out.zarr", *IDENTITY, "--workers", 1, "--json", cwd=tmp_path)
@@ -30,6 +31,7 @@ def test_script__runs_on_a_cluster_of_its_own(tmp_path):
     assert np.isfinite(xr.open_datatree(tmp_path / "out.zarr")["state/state"]).all()
 
 
+@pytest.mark.slow
 def test_script__an_error_on_a_worker_is_one_sentence(tmp_path):
     with_nan(tmp_path / "a.npy")
     failed = installed("run", "a.npy", "out.zarr", *IDENTITY, "--workers", 1, cwd=tmp_path)

@@ -37,6 +37,7 @@ def said(capsys, *words):
     return code, out.out, out.err
 
 
+@pytest.mark.slow
 def test_commands__run_continue_plan_and_tune_of_a_bucket(walk, tmp_path, capsys):
     code, out, _ = said(capsys, "run", f"{walk}/a.npy", f"{walk}/a.zarr", *OPTIONS, "--cluster", "none", "--json")
     assert (code, json.loads(out)["out"]) == (0, f"{walk}/a.zarr")

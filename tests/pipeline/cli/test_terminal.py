@@ -94,6 +94,7 @@ def drawn(text):
     return [part.split("\n")[-1] for part in text.split("\r\x1b[K")[1:]]
 
 
+@pytest.mark.slow
 def test_run__on_a_terminal_says_its_cost_and_draws_a_bar(terminal):
     shown = terminal("run", "a.npy", *OPTIONS, columns=60)
     shown.read_until("\x1b")
@@ -110,6 +111,7 @@ def test_run__on_a_terminal_says_its_cost_and_draws_a_bar(terminal):
     assert rest.startswith(("900 frames, 2 modes", "features:"))
 
 
+@pytest.mark.slow
 def test_run__with_no_colour_and_a_dumb_terminal_there_are_no_escapes(terminal):
     shown = terminal("run", "a.npy", *OPTIONS, TERM="dumb", NO_COLOR="1")
     assert shown.end() == 0
@@ -122,6 +124,7 @@ def test_run__quietly_prints_one_line(terminal):
     assert shown.text.splitlines() == ["written to a.zarr"]
 
 
+@pytest.mark.slow
 def test_run__ctrl_c_says_what_is_kept_and_which_command_goes_on(terminal, tmp_path):
     never = ("--residual-tolerance", "1e-15", "--max-passes", "60")  # so that it still runs when the key is pressed
     words = ("run", "a.npy", "out.zarr", *OPTIONS[:4], "--home", "recomputed", *never, "--workers", "1")
@@ -143,6 +146,7 @@ def in_a_pipe(folder, *words):
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("terminal")
 def test_run__in_a_pipe_there_is_no_bar_and_stages_are_lines_for_who_asks(tmp_path):
     np.save(tmp_path / "b.npy", np.load(tmp_path / "a.npy")[:300])

@@ -45,6 +45,7 @@ def contents(result):
 # -------------------------------------------------------------------------------------------------------- classes
 
 
+@pytest.mark.slow
 def test_class__is_made_with_its_keywords_and_listens_on_loopback_alone():
     before = set(map(id, LocalCluster._instances))
     config = ClusterConfig(LOCAL, workers=2).with_keywords({"n_workers": 1, "processes": False})
@@ -111,6 +112,7 @@ def worker_processes():
                 yield process
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Dask leaves the sockets of the dead
 def test_run__a_cluster_that_grows_shrinks_and_loses_workers_gives_the_same_bits(computed, console, monkeypatch):
     """Real processes: one more is started, one is taken away in the middle, then one is killed."""
@@ -212,6 +214,7 @@ def test_connect__tells_what_it_waits_for_and_gives_up_in_time(monkeypatch):
     assert told == ["waiting for workers: 0 of 1"]
 
 
+@pytest.mark.slow
 def test_connect__waits_for_a_worker_that_is_late(monkeypatch):
     monkeypatch.setattr("manifold_observer.pipeline.clusters.waiting._SILENT_SECONDS", 0.2)
     told = []
@@ -231,6 +234,7 @@ def test_connect__waits_for_a_worker_that_is_late(monkeypatch):
     assert told[0] == "waiting for workers: 0 of 1"
 
 
+@pytest.mark.slow
 def test_sighted__a_worker_that_comes_late_and_sees_other_files_gives_no_number(tmp_path):
     """Each process has a file of its own under this path."""
     (tmp_path / "day.wav").write_bytes(b"sound")
@@ -255,6 +259,7 @@ def test_sighted__a_worker_that_comes_late_and_sees_other_files_gives_no_number(
 # ------------------------------------------------------------------------------------------------------ dashboards
 
 
+@pytest.mark.slow
 def test_local__a_dashboard_is_on_loopback_and_its_address_is_told():
     pytest.importorskip("bokeh")
     told = []

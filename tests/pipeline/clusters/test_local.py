@@ -95,6 +95,7 @@ def die():
 # --------------------------------------------------------------------------------------------------- who gets in
 
 
+@pytest.mark.slow
 def test_local__another_user_gets_nothing(client):
     address, place = client.scheduler.address, scratch_of(client)
     heard = attacked(address, "run_function", str(place), str(place.parent))
@@ -160,6 +161,7 @@ def test_local__a_place_that_somebody_prepared_is_not_taken(tmp_path, trap):
 # ---------------------------------------------------------------------------------------------------- who dies
 
 
+@pytest.mark.slow
 def test_local__a_task_that_kills_its_worker_is_named_in_one_sentence():
     with (
         pytest.raises(ConnectionError, match="1 worker died while running the task die, most likely"),
@@ -186,6 +188,7 @@ def worker_processes():
                 yield process
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delay", share([0.0, 0.5], 2))
 def test_local__workers_that_are_killed_while_they_start_are_started_again(delay):
     killed, over = set(), threading.Event()
@@ -222,6 +225,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_local__workers_go_with_a_driver_that_is_killed(tmp_path):
     (tmp_path / "driver.py").write_text(DRIVER)
     with subprocess.Popen([sys.executable, tmp_path / "driver.py"], stdout=subprocess.PIPE, text=True) as driver:

@@ -66,6 +66,7 @@ def pbs(folder, **more):
     return ClusterConfig.of_table({"kind": "pbs"} | own | more)
 
 
+@pytest.mark.slow
 def test_pbs__jobs_compute_are_submitted_again_and_end(queue, tmp_path):
     before = sorted(tmp_path.iterdir())
     # A queue takes longer than Dask would wait for the worker of a job before it cancels it.
@@ -94,6 +95,7 @@ def test_pbs__a_queue_that_refuses_is_quoted(queue, tmp_path):
     assert not list(tmp_path.glob(".manifold*"))
 
 
+@pytest.mark.slow
 def test_pbs__jobs_that_start_no_worker_are_quoted(queue, tmp_path):
     sentence = r"; 3 jobs of PBS ended before one came \(the last one said: .*/no/python: No such file"
     with pytest.raises(ConnectionError, match=sentence), connect(pbs(tmp_path, python="/no/python")):

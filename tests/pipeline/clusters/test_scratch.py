@@ -80,6 +80,7 @@ def test_start__on_a_disk_that_takes_nothing_ends_in_one_sentence(recording, how
     assert sorted(path.name for path in recording.iterdir()) == ["a.npy", "small"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not may_mount(), reason="disks are mounted by root")
 def test_spilling__to_a_full_disk_costs_no_result(recording):
     """Each worker would spill all that it holds, and the disk takes none of it."""
@@ -89,6 +90,7 @@ def test_spilling__to_a_full_disk_costs_no_result(recording):
     assert (recording / "out.zarr").is_dir()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Mismatched versions found")
 def test_watch__workers_that_all_stand_still_end_the_work(workers_here):
     def work(client):

@@ -108,6 +108,7 @@ def test_guest__takes_itself_away_when_its_client_was_killed(elsewhere, monkeypa
 # ---------------------------------------------------------------------------------------------- who may have a part
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Mismatched versions found")  # of this test's own client
 @pytest.mark.parametrize(
     ("kind", "reason"),
@@ -138,6 +139,7 @@ def test_connect__refuses_other_workers_by_name_and_leaves_them_running(stranger
         assert set(client.run(eval, "__import__('os').getpid()").values()) == set(pids.values())
 
 
+@pytest.mark.slow
 def test_connect__no_number_comes_from_a_worker_that_joins_with_other_code(elsewhere, tmp_path):
     altered, came = altered_package(tmp_path), []
 
@@ -232,6 +234,7 @@ def test_connect__without_workers_says_how_to_start_some():
         connected(empty.address, print)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("soon")
 def test_connect__says_when_all_workers_have_gone():
     def work(client):
@@ -253,6 +256,7 @@ def test_connect__says_when_the_scheduler_has_gone(progress):
         connected(dying.address, work)
 
 
+@pytest.mark.slow
 def test_run__says_that_the_same_command_resumes_when_the_scheduler_has_gone(console, tmp_path):
     frames = np.random.default_rng(0).normal(size=(5000, 4)).cumsum(axis=0)
     np.save(tmp_path / "a.npy", frames)

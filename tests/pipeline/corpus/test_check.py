@@ -57,6 +57,7 @@ def test_check__takes_seconds_and_bytes_of_finished_recordings(corpus, monkeypat
     assert found.n_bytes == pytest.approx(6e6 + 12e6)
 
 
+@pytest.mark.slow
 def test_check__its_prediction_of_sizes_is_of_the_right_order(corpus, tmp_path):
     (tmp_path / "in" / "broken.npy").unlink()
     predicted = check_corpus(corpus).n_bytes
@@ -115,6 +116,7 @@ def test_init__never_writes_over_a_file(tmp_path, console):
     assert "must not exist" in errors
 
 
+@pytest.mark.slow
 def test_run__nothing_to_do_imports_nothing_heavy(corpus, tmp_path):
     (tmp_path / "in" / "broken.npy").unlink()
     mo.run_corpus(corpus)

@@ -47,6 +47,7 @@ def results(folder):
     return sorted(path.name for path in (folder / "out").glob("?.zarr"))
 
 
+@pytest.mark.slow
 def test_clean__nothing_goes_where_nothing_need(corpus, folder):
     assert clean_corpus(corpus) == []
     assert results(folder) == ["a.zarr", "b.zarr", "c.zarr"]
@@ -70,6 +71,7 @@ def test_clean__a_disk_that_is_missing_costs_no_result(corpus, folder):
     assert results(folder) == ["a.zarr", "b.zarr", "c.zarr"]
 
 
+@pytest.mark.slow
 def test_clean__what_is_out_of_retention_goes_and_is_not_computed_again(corpus, folder):
     few = replace(corpus, keep=1)
     assert len(clean_corpus(few)) == 2

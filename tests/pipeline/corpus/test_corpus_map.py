@@ -67,6 +67,7 @@ def bits(folder):
     }
 
 
+@pytest.mark.slow
 def test_run_corpus__reads_all_recordings_by_one_map(made):
     config, status = made
     assert status.counts == {"done": 2, "failed": 1}
@@ -91,6 +92,7 @@ def test_run_corpus__a_map_is_used_again_for_what_is_new(corpus):
     assert current_map(corpus).version == 1
 
 
+@pytest.mark.slow
 def test_run_corpus__refit_reads_everything_by_the_next_version(corpus):
     night(corpus.root.parent / "in" / "n9.npy", 9)
     assert computed(corpus, refit=True) == ["n0", "n1", "n9"]
@@ -101,6 +103,7 @@ def test_run_corpus__refit_reads_everything_by_the_next_version(corpus):
     assert computed(corpus) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changed", "version"),
     share([({"frames": 200}, 2), ({"centred": False}, 2), ({"refit": "due", "most_outside": 0.2}, 1)], 2),
@@ -112,6 +115,7 @@ def test_run_corpus__a_map_is_fitted_again_where_its_settings_change(corpus, cha
     assert current_map(corpus).version == version
 
 
+@pytest.mark.slow
 def test_run_corpus__a_refit_that_is_due_is_made_once(corpus):
     config = replace(corpus, shared=replace(HOW, refit="due"))
     night(corpus.root.parent / "in" / "other.npy", 5, shift=1.0)
@@ -127,6 +131,7 @@ def test_run_corpus__a_refit_that_is_due_is_made_once(corpus):
     assert computed(config) == []
 
 
+@pytest.mark.slow
 def test_run_corpus__a_map_that_a_kill_left_is_used(corpus):
     """As after a kill between the map and the first result."""
     shutil.rmtree(corpus.state)
@@ -157,6 +162,7 @@ def test_run_corpus__a_damaged_map_is_replaced(corpus):
     assert current_map(corpus).path != place
 
 
+@pytest.mark.slow
 def test_run_corpus__workers_give_the_same_bits(made, tmp_path, workers_here):
     shutil.copytree(f"{made[0].folder}/in", tmp_path / "in")
     config = replace(made[0], folder=str(tmp_path), inputs=("in/*.npy",), output="out")

@@ -23,6 +23,7 @@ def benchmark(monkeypatch):
         sys.modules.pop(script.stem, None)
 
 
+@pytest.mark.slow
 def test_kills__of_the_driver_end_with_the_same_bits(benchmark, tmp_path):
     kills = benchmark("corpus_kills")
     kills.make(tmp_path, 2, 40, "none")
@@ -37,6 +38,7 @@ def test_kills__of_workers_end_with_the_same_bits(benchmark, tmp_path):
     assert kills.campaign(tmp_path, kills.kill_workers, 2, "local", seed=2)["kills"] >= 2
 
 
+@pytest.mark.slow
 def test_overlapping_runs__one_is_told_and_nothing_is_written_twice(benchmark, tmp_path):
     kills = benchmark("corpus_kills")
     file = kills.make(tmp_path, 3, 40, "none")
@@ -50,6 +52,7 @@ def test_overlapping_runs__one_is_told_and_nothing_is_written_twice(benchmark, t
         assert (code == 1) == ("only one run at a time may write to" in errors)
 
 
+@pytest.mark.slow
 def test_status__is_told_by_another_process_while_a_run_works(benchmark, tmp_path):
     kills = benchmark("corpus_kills")
     file = kills.make(tmp_path, 3, 40, "none")
@@ -75,6 +78,7 @@ def test_status__is_told_by_another_process_while_a_run_works(benchmark, tmp_pat
     assert json.loads(said.stdout)["counts"] == {"done": 3}
 
 
+@pytest.mark.slow
 def test_broken__twenty_recordings_cost_twenty_sentences(benchmark, tmp_path):
     broken = benchmark("corpus_broken")
     n = len(broken.BROKEN) + 2

@@ -59,6 +59,7 @@ def computed(config, **options):
     return {kind: [e.recording for e in seen if e.kind == kind] for kind in ("finished", "failed", "retried")}
 
 
+@pytest.mark.slow
 def test_run_corpus__a_failing_recording_costs_no_other(corpus, tmp_path):
     found = mo.run_corpus(corpus)
     assert found.counts == {"done": 2, "failed": 1}
@@ -70,6 +71,7 @@ def test_run_corpus__a_failing_recording_costs_no_other(corpus, tmp_path):
     xr.testing.assert_identical(alone, among)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("large", share([False, True], 2))
 def test_run_corpus__the_bits_are_the_same_on_a_cluster(corpus, tmp_path, workers_here, monkeypatch, large):
     if large:  # all workers have each recording, one after the other
@@ -85,6 +87,7 @@ def test_run_corpus__the_bits_are_the_same_on_a_cluster(corpus, tmp_path, worker
         assert all((here / path).read_bytes() == (there / path).read_bytes() for path in files)
 
 
+@pytest.mark.slow
 def test_run_corpus__names_that_are_no_text_are_computed_and_shown(corpus, tmp_path, workers_here):
     walk(tmp_path / "in" / os.fsdecode(b"night\xff.npy"))
     with workers_here(1):
@@ -92,6 +95,7 @@ def test_run_corpus__names_that_are_no_text_are_computed_and_shown(corpus, tmp_p
     assert "night\\xff" in xr.open_zarr(tmp_path / "out" / "corpus.zarr")["recording"].values
 
 
+@pytest.mark.slow
 def test_run_corpus__events_tell_what_happens_and_how_far_it_is(corpus, workers_here):
     seen = []
     with workers_here(1), listen(seen.append):
@@ -111,6 +115,7 @@ def test_run_corpus__the_same_again_computes_nothing(corpus, tmp_path):
     assert computed(corpus)["finished"] == []
 
 
+@pytest.mark.slow
 def test_run_corpus__what_is_new_or_has_changed_is_computed(finished, tmp_path):
     walk(tmp_path / "in" / "c.npy", seed=3)
     assert computed(finished)["finished"] == ["c"]
@@ -154,6 +159,7 @@ def test_manifest__xarray_and_pandas_open_it(finished, tmp_path):
     assert "NumPy" in frame.loc["broken", "sentence"]
 
 
+@pytest.mark.slow
 def test_inputs__of_one_name_are_refused_and_told_apart(tmp_path):
     for folder in ("in", "more"):
         walk(tmp_path / folder / "a.npy")
@@ -163,6 +169,7 @@ def test_inputs__of_one_name_are_refused_and_told_apart(tmp_path):
     assert mo.run_corpus(replace(config, names="folder")).counts == {"done": 2}
 
 
+@pytest.mark.slow
 def test_run_corpus__a_result_of_the_same_that_is_there_already_counts_and_is_never_replaced(corpus, tmp_path):
     (tmp_path / "out").mkdir()
     mo.run([tmp_path / "in" / "a.npy"], tmp_path / "out" / "a.zarr", corpus.run)

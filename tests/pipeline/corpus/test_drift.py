@@ -67,6 +67,7 @@ def test_drift__what_does_not_vary_does_not_move():
     assert judged(told(np.ones((9, 3)))).attrs["line"] == "drift: nothing varies over 9 recordings"
 
 
+@pytest.mark.slow
 def test_drift__of_results_that_a_map_has_read(tmp_path):
     """A sensor's offset wanders; the dates are those of the files' clocks, which are none here."""
     rng, turns = np.random.default_rng(5), np.random.default_rng(99).normal(size=(2, 4))

@@ -38,6 +38,7 @@ def computed(config):
     return [event.recording for event in seen if event.kind == "finished"]
 
 
+@pytest.mark.slow
 def test_run_corpus__in_a_bucket(bucket, tmp_path):
     (tmp_path / "in").mkdir()
     for seed, name in enumerate(["a.npy", "b.zarr"]):
@@ -84,6 +85,7 @@ def test_corpus_config__addresses_hold_no_secrets():
         mo.CorpusConfig(["https://me:secret@example.org/a.npy"])
 
 
+@pytest.mark.slow
 def test_run__skip_existing_of_a_bucket(bucket, tmp_path):
     from manifold_observer.pipeline.jobs.existing import made_already  # noqa: PLC0415
 

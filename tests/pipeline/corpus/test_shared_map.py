@@ -79,6 +79,7 @@ def test_apply_map__any_order_gives_the_same_bits(nights, shared, tmp_path):
     assert bits(tmp_path / "0") == bits(tmp_path / "1")
 
 
+@pytest.mark.slow
 def test_fit_map__does_not_depend_on_the_order_of_files(nights, shared, tmp_path):
     folder, _ = nights
     again = mo.fit_map(sorted(folder.glob("*.npy"), reverse=True), tmp_path / "map.zarr", CONFIG, HOW)
@@ -101,6 +102,7 @@ def test_apply_map__says_what_lies_outside(shared, tmp_path):
     assert other["state/outside"].values.mean() == other.attrs["outside_share"]
 
 
+@pytest.mark.slow
 def test_fit_map__a_recording_with_other_channels_costs_only_itself(nights, shared, tmp_path):
     folder, _ = nights
     np.save(tmp_path / "narrow.npy", night(9)[0][:, :3])
@@ -112,6 +114,7 @@ def test_fit_map__a_recording_with_other_channels_costs_only_itself(nights, shar
     np.testing.assert_array_equal(found.embedding["coordinate"], shared.embedding["coordinate"])
 
 
+@pytest.mark.slow
 def test_fit_map__again_keeps_order_and_signs(nights, shared, tmp_path):
     """Against a map that is the same but for its signs and the order of its coordinates."""
     folder, _ = nights
@@ -161,6 +164,7 @@ def test_fit_map__after_other_features_says_that_orientation_is_lost(nights, sha
     assert found.alignment == ()
 
 
+@pytest.mark.slow
 def test_fit_map__histograms_share_their_bins_and_labels_are_kept(tmp_path):
     """Recordings of counts with other ranges, and a label column; a later one reaches beyond all bins."""
     for k in range(4):
@@ -201,6 +205,7 @@ def test_apply_map__units_and_the_order_of_channels_are_mended(shared, nights, t
     np.testing.assert_array_equal(swapped["state/state"], plain["state/state"])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:map. .* lie outside the map")
 def test_standardise_recording__undoes_offset_and_gain(tmp_path):
     """Each sensor of a later night has another offset and gain."""

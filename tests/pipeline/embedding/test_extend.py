@@ -209,6 +209,7 @@ def test_extend__any_chunking_gives_the_same(chunks, method):
     assert_same(mo.extend(cut, NEW.chunk(frame=chunks[0], feature=chunks[1]), method), whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "epsilon", "size"), share(itertools.product(METHODS, ["median", "local"], [7, 1, 30]), 4)
 )

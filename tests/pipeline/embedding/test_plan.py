@@ -239,6 +239,7 @@ def peak():
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the peak of a process is read from /proc")
 def test_plan__bounds_hold_for_memory_and_passes():
     frames = xr.DataArray(smooth_motion(np.random.default_rng(1), 3000, 6), dims=("frame", "feature")).chunk(frame=500)

@@ -67,6 +67,7 @@ def command(capsys, *words):
     return 0, *capsys.readouterr()
 
 
+@pytest.mark.slow
 def test_command__writes_a_file_that_run_takes(tmp_path, capsys):
     np.save(tmp_path / "a.npy", VALUES)
     words = ("tune", tmp_path / "a.npy", tmp_path / "a.toml", "--features", "identity", "--n-modes", 2)

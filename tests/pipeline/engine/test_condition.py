@@ -45,6 +45,7 @@ def test_outliers__do_not_own_the_coordinates():
     )
 
 
+@pytest.mark.slow
 def test_outliers__limits_are_kept_and_hold_for_new_frames(tmp_path):
     wild = framed(struck(CLEAN))
     mo.embed(wild[:400]).to_zarr(tmp_path / "e.zarr", consolidated=False)

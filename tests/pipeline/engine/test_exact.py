@@ -105,6 +105,7 @@ def test_embed__tiles_on_disk_are_gone_afterwards(tmp_path, monkeypatch):
 # ------------------------------------------------------------------------------------------------ workers
 
 
+@pytest.mark.slow
 def test_embed__one_worker_two_workers_and_one_that_dies_give_the_same(few_landmarks, monkeypatch, workers_here):
     options = {**OPTIONS, "tile": 64, "precision": "float64", "residual_tolerance": 1e-9}
     frames = FRAMES.chunk(frame=50)
@@ -131,6 +132,7 @@ def test_embed__one_worker_two_workers_and_one_that_dies_give_the_same(few_landm
         assert_array_equal(found["coordinate"], made[home, 1]["coordinate"], err_msg=f"{home} {n_workers}")
 
 
+@pytest.mark.slow
 def test_embed__no_cluster_some_workers_and_any_panels_and_chunks_give_the_same_bits(
     few_landmarks, monkeypatch, workers_here
 ):

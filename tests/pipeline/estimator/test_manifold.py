@@ -46,6 +46,7 @@ def test_estimator__passes_all_checks_of_scikit_learn_but_those_about_single_row
     assert len(by_status["passed"]) > 35
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_estimator__transform_of_the_rows_of_the_fit_is_observe_after_embed(fitted):
     expected = mo.observe(mo.embed(frames_of(TRAIN), 2), frames_of(TRAIN)).state.values
@@ -53,6 +54,7 @@ def test_estimator__transform_of_the_rows_of_the_fit_is_observe_after_embed(fitt
     np.testing.assert_array_equal(mo.ManifoldObserver(n_modes=2).fit_transform(TRAIN), expected)
 
 
+@pytest.mark.slow
 def test_estimator__new_rows_are_read_apart_or_go_on(fitted):
     embedding = mo.embed(frames_of(TRAIN), 2)
     first = mo.observe(embedding, frames_of(TRAIN))
@@ -104,6 +106,7 @@ def test_estimator__score_falls_as_less_can_be_foretold(fitted):
     assert fitted.score(TEST) > fitted.score(TEST[order])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_estimator__is_chosen_by_cross_validation_without_and_with_labels():
     search = GridSearchCV(
@@ -144,6 +147,7 @@ def test_estimator__refuses_an_unknown_way_to_read_new_frames():
         mo.ManifoldObserver(new_frames="on").fit(TRAIN)
 
 
+@pytest.mark.slow
 def test_estimator__scikit_learn_is_imported_with_it_alone():
     program = (
         "import sys, manifold_observer.pipeline as mo; mo.embed; mo.run; assert 'sklearn' not in sys.modules; "

@@ -99,6 +99,7 @@ KINDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
 @pytest.mark.parametrize("kind", share(KINDS, 3))
 def test_contiguous_file__opens_at_once_and_reads_its_part(tmp_path, kind):

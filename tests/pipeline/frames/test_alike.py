@@ -144,6 +144,7 @@ def test_with_channels__orders_or_refuses():
         with_channels("continue: a", twice, NAMES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["log_rms", "histogram", "identity", "stft"])
 def test_another_unit_is_refused_and_another_spelling_is_not(embedded, kind):
     e = embedded(kind)

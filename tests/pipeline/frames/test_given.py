@@ -136,6 +136,7 @@ def test_dates__in_and_out_of_every_function():
     np.testing.assert_array_equal(embedding["coordinate"], EMBEDDING["coordinate"])
 
 
+@pytest.mark.slow
 def test_dates__go_on_from_a_carry():
     frames = mo.identity(recording(time=DATES))
     embedding = mo.embed(frames[:200], n_modes=2)

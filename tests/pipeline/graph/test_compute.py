@@ -226,6 +226,7 @@ def die_once(k, folder):
     return 2 * k
 
 
+@pytest.mark.slow
 def test_stream__a_worker_that_dies_changes_nothing(tmp_path):
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
@@ -247,6 +248,7 @@ dask.config.get("distributed.comm.timeouts.connect")
 """
 
 
+@pytest.mark.slow
 def test_compute__works_before_anybody_imported_distributed():
     done = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr

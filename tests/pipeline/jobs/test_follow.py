@@ -37,6 +37,7 @@ def arriving(*actions):
     return wait
 
 
+@pytest.mark.slow
 def test_follow__a_growing_recording(tmp_path):
     recording, result = write_zarr(tmp_path, "recording", ALL[:503]), tmp_path / "result.zarr"
     run([recording], result, RunConfig(mo.FeatureConfig("stft", frame=10), embedding=mo.EmbedConfig(**EMBED)))
@@ -155,6 +156,7 @@ def test_command__errors_are_one_sentence(call, tmp_path, monkeypatch, words, co
     assert everything(tmp_path) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ask", share([signal.SIGTERM, signal.SIGINT], 2))
 def test_command__follows_until_it_is_asked_to_end(learnt, tmp_path, ask):
     parts = np.split(ALL[LEARNT:], [83])

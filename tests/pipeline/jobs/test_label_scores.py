@@ -28,6 +28,7 @@ def run(*words):
     return CliRunner().invoke(cli, ["run", *map(str, words), *options], catch_exceptions=False)
 
 
+@pytest.mark.slow
 def test_run__carries_labels_and_scores_them(tmp_path):
     path = written(tmp_path, "a", 0, "a.csv")
     done = run(path, tmp_path / "a.zarr", "--labels", tmp_path / "a.csv", "--json")
@@ -41,6 +42,7 @@ def test_run__carries_labels_and_scores_them(tmp_path):
         assert tree[group]["label"].values.tolist() == expected.tolist()
 
 
+@pytest.mark.slow
 def test_run__has_a_file_for_every_recording(tmp_path):
     (tmp_path / "labels").mkdir()
     paths = [written(tmp_path, name, seed, f"labels/{name}.csv") for seed, name in enumerate("ab")]
@@ -49,6 +51,7 @@ def test_run__has_a_file_for_every_recording(tmp_path):
     assert "chance .50" in done.output
 
 
+@pytest.mark.slow
 def test_run__scores_columns_of_labels(tmp_path):
     path = written(tmp_path, "a", 0, "a.csv")
     stage = np.repeat(np.tile([0, 1], 4), N // 8)

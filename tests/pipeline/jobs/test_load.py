@@ -28,6 +28,7 @@ def stored(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_load__a_result_is_lazy_and_has_all_groups(stored):
     tree = mo.load(stored / "out" / "plain.zarr")
     assert set(tree.children) == {"frames", "embedding", "state"}

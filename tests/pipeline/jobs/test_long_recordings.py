@@ -88,6 +88,7 @@ def test_every_module_that_asks_is_lowered():
     assert limits.LAZY_FRAMES == 2**19
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("preset", "dated"), [("auto", False), ("auto", True), ("paper", False)])
 def test_run__a_long_recording_has_the_bits_of_a_short_one(tmp_path, long_from, preset, dated):
     recording = stored_recording(tmp_path / "recording.zarr", N, dated)
@@ -110,6 +111,7 @@ def test_write_frames__labels_that_are_stored_elsewhere_are_written_too(tmp_path
         np.testing.assert_array_equal(found["time"].values, frames["time"].values)
 
 
+@pytest.mark.slow
 def test_continue__goes_on_from_a_long_result_as_from_a_short_one(tmp_path, long_from):
     recording = stored_recording(tmp_path / "recording.zarr", N)
     later = tmp_path / "later.zarr"

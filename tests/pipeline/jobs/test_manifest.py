@@ -135,6 +135,7 @@ def test_load__names_metadata_that_were_changed(copied):
     load(out)
 
 
+@pytest.mark.slow
 def test_load__a_flipped_bit_anywhere_in_a_chunk_names_the_array(copied):
     out = copied / "a.zarr"
     for path in share(chunks(out), 3):

@@ -61,6 +61,7 @@ ANYTHING = [notes, a_file, empty_folder, linked_notes, link_to_file, link_to_not
 AUXILIARY = [".old", ".partial", ".checkpoint"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", share(ANYTHING, 3))
 def test_run__leaves_neighbours_alone(tmp_path, make):
     for suffix in AUXILIARY:

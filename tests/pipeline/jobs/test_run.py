@@ -249,6 +249,7 @@ def test_config__calibrates_only_for_filters_that_ask(options, smoothed, expecte
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "error", share([RuntimeError("scheduler gone"), OSError(28, "disk full"), KeyboardInterrupt()], 2)
 )

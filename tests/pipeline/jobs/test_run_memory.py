@@ -28,6 +28,7 @@ def write_recording(path, n_samples):
         place[first : first + 2**20] = noise
 
 
+@pytest.mark.slow
 def test_store_frames__peak_memory_does_not_grow_with_the_recording(tmp_path):
     peaks = []
     with (

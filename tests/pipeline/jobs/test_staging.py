@@ -15,6 +15,7 @@ from manifold_observer.pipeline.stores.zarrs import zarr_target
 from store_server import web_server
 
 
+@pytest.mark.slow
 def test_run__to_a_bucket_equals_the_local_run_to_the_bit(walk, bucket):
     out = place(f"{bucket}/out/walk.zarr")
     mo.run([walk / "walk.npy"], out, CONFIG)
@@ -25,6 +26,7 @@ def test_run__to_a_bucket_equals_the_local_run_to_the_bit(walk, bucket):
     xr.testing.assert_equal(mo.read_embedding(str(out)).load(), mo.read_embedding(walk / "walk.zarr").load())
 
 
+@pytest.mark.slow
 def test_writing__what_is_at_the_place_goes_only_with_overwrite_and_only_where_it_is_ours(small, bucket):
     out = place(f"{bucket}/a.zarr")
     write_small(out, 2.0)
@@ -41,6 +43,7 @@ def test_writing__what_is_at_the_place_goes_only_with_overwrite_and_only_where_i
     assert left(bucket, "a.zarr") == []
 
 
+@pytest.mark.slow
 def test_writing__what_appears_meanwhile_is_never_replaced_and_the_result_is_kept(small, bucket):
     out = place(f"{bucket}/a.zarr")
     chunk = out / "frames" / "frames" / "c" / "0"

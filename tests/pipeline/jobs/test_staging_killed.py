@@ -70,6 +70,7 @@ def killed(s3, command, method, within, number):
     assert process[0].returncode == -signal.SIGKILL, err.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "within", "number"), share(POINTS, 3))
 def test_writing__killed_at_any_request_the_next_one_finishes_with_the_same_bits(
     small, bucket, s3, method, within, number
@@ -88,6 +89,7 @@ def test_writing__killed_at_any_request_the_next_one_finishes_with_the_same_bits
     assert left(bucket, "a.zarr") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "within", "number"),
     share([("PUT", "/a.zarr/state/", 1), ("PUT", "/a.zarr/frames/", 1), ("POST", "", 1)], 2),
@@ -118,6 +120,7 @@ def test_run__killed_in_its_passes_the_same_command_resumes(walk, bucket, s3):
     assert left(bucket, "walk.zarr") == []
 
 
+@pytest.mark.slow
 def test_run__passes_are_kept_in_the_bucket_and_used(walk, bucket, monkeypatch, tmp_path):
     out, products, made = place(f"{bucket}/walk.zarr"), [], ways.recomputed_product
 

@@ -220,6 +220,7 @@ KILLED = textwrap.dedent(
 )
 
 
+@pytest.mark.slow
 def test_writing__a_run_killed_in_mid_write_leaves_nothing_that_reads_as_finished(tmp_path):
     from manifold_observer.pipeline.jobs.run import run  # noqa: PLC0415
 

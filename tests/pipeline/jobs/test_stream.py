@@ -19,6 +19,7 @@ from strategies import chunkings, examples, seeds, share
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
 
+@pytest.mark.slow
 @examples(6)
 @given(kind=st.sampled_from(list(KINDS)), suffix=st.sampled_from(list(WRITERS)), cuts=chunkings(NEW), together=seeds)
 def test_continue__pieces_give_the_bits_of_one_run(learnt, tmp_path_factory, kind, suffix, cuts, together):
@@ -38,6 +39,7 @@ def test_continue__pieces_give_the_bits_of_one_run(learnt, tmp_path_factory, kin
     assert continue_run(result, pieces, folder / "out") == (None, 0, added)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", WRITERS)
 def test_continue__times_are_the_bits_of_the_recording_before_the_cut(learnt, tmp_path, suffix):
     """600 samples are 60 whole frames: the frames that follow are those of the uncut recording."""
@@ -74,6 +76,7 @@ def test_continue__observes_with_the_options_of_the_result(tmp_path, options):
     assert found.attrs["gain"] == options.get("gain", "paper")
 
 
+@pytest.mark.slow
 def test_continue__follows_with_the_transitions_that_were_learnt(tmp_path):
     """Ten samples a frame leave 60 frames, too few: every sample is a frame."""
     result = learn(tmp_path, "identity", dynamics="transitions")

@@ -64,6 +64,7 @@ def clocked(tmp_path_factory, in_this_thread):
 PAUSED = itertools.product([0.002, 0.0], [(10, 10), (8, 3), (4, 9)], [[100], [97], [60, 100, 107]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("pause", "cut", "cuts"), share(PAUSED, 7))
 def test_continue__a_pause_of_the_clock_begins_a_segment(clocked, tmp_path, pause, cut, cuts):
     """Wherever files are cut: at the pause, before it, after it, with too little left for a frame."""
@@ -81,6 +82,7 @@ def test_continue__a_pause_of_the_clock_begins_a_segment(clocked, tmp_path, paus
     assert_same(tmp_path / "out", expected, segment=int(wait > 1.5 * hop / 1000))
 
 
+@pytest.mark.slow
 def test_continue__a_clock_that_starts_over_goes_on(tmp_path):
     def write(folder, name, values):
         return write_csv(folder, name, values, 5 + np.arange(len(values)) * 0.5)
@@ -96,6 +98,7 @@ def test_continue__a_clock_that_starts_over_goes_on(tmp_path):
     assert_same(tmp_path / "out", whole, times=False)
 
 
+@pytest.mark.slow
 def test_continue__date_times_go_on_to_the_bit(tmp_path):
     moments = np.datetime64("2026-03-09T23:59:50.1", "ns") + np.arange(900) * np.timedelta64(100_000_000, "ns")
     moments[700:] += np.timedelta64(1, "h")
@@ -150,6 +153,7 @@ def test_continue__after_several_recordings(tmp_path):
     np.testing.assert_allclose(found["time"], last + 10 * np.arange(1, 22))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", share(KINDS, 3))
 def test_continue__the_recording_of_the_result_may_have_grown(tmp_path, kind):
     """What comes is what one run over the grown recording would have given, across the end of the result too."""
@@ -168,6 +172,7 @@ def test_continue__the_recording_of_the_result_may_have_grown(tmp_path, kind):
     np.testing.assert_array_equal(stream_dataset(tmp_path / "out")["frames"], frames_of(result, recording)[first:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("at", "pause"), share(itertools.product([400, 497, 503, 507], [0.0, 3.0]), 3))
 def test_continue__a_grown_recording_with_a_clock(tmp_path, at, pause):
     times = np.arange(700) * 0.5 + pause * (np.arange(700) >= at)
@@ -185,6 +190,7 @@ def test_continue__a_grown_recording_with_a_clock(tmp_path, at, pause):
         np.testing.assert_array_equal(found[name], expected[name][first:], err_msg=name)
 
 
+@pytest.mark.slow
 def test_continue__holds_back_what_may_not_be_written_yet(tmp_path):
     """A writer that makes room first, and then writes: nothing of the room is taken for data."""
     recording, result = write_zarr(tmp_path, "new", ALL[LEARNT : LEARNT + 60]), learn(tmp_path, "stft", write_zarr)
@@ -200,6 +206,7 @@ def test_continue__holds_back_what_may_not_be_written_yet(tmp_path):
     assert_same(tmp_path / "out", one_run(result, whole), times=False)
 
 
+@pytest.mark.slow
 def test_continue__a_recording_that_shrank_is_refused(learnt, tmp_path):
     new = write_npy(tmp_path, "new", ALL[LEARNT:])
     continue_run(learnt("stft"), [new], tmp_path / "out")
@@ -212,6 +219,7 @@ def test_continue__a_recording_that_shrank_is_refused(learnt, tmp_path):
         continue_run(result, [source], tmp_path / "other")
 
 
+@pytest.mark.slow
 def test_continue__only_the_last_recording_grows(learnt, tmp_path):
     pieces = [write_npy(tmp_path, f"{k}", ALL[: 15 + k]) for k in range(3)]
     assert continue_run(learnt("stft"), pieces[:2], tmp_path / "out").added == 3

@@ -52,6 +52,7 @@ def append(path, text):
         file.write(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", [1, 2, 4, 8])
 def test_follow__a_number_that_is_cut_is_left_until_its_line_ends(learnt, tmp_path, cut):
     new, whole = tmp_path / "new.csv", rows(WALK[LEARNT:])

@@ -19,6 +19,7 @@ from manifold_observer.pipeline.jobs.workfolder import is_work_folder
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
 
+@pytest.mark.slow
 def test_continue__recordings_of_earlier_calls_come_first(learnt, tmp_path):
     pieces = [write_npy(tmp_path, name, ALL[LEARNT:]) for name in "abc"]
     continue_run(learnt("stft"), pieces[:2], tmp_path / "out")
@@ -148,6 +149,7 @@ def test_continue__a_link_to_nothing_is_refused(learnt, tmp_path):
     assert everything(tmp_path) == ["new.npy", "out"]
 
 
+@pytest.mark.slow
 def test_continue__what_a_kill_at_the_very_end_leaves_goes_with_the_next_part(learnt, tmp_path):
     pieces = [write_npy(tmp_path, f"{k}", part) for k, part in enumerate(np.split(ALL[LEARNT:], [83]))]
     script = f"""
@@ -171,6 +173,7 @@ def test_continue__two_at_once(learnt, tmp_path):
     assert continue_run(learnt("stft"), [new], tmp_path / "out").added == 21
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 def test_continue__what_fails_in_the_middle_leaves_nothing_and_the_same_call_goes_on(
     learnt, tmp_path, monkeypatch, error
@@ -190,6 +193,7 @@ def test_continue__what_fails_in_the_middle_leaves_nothing_and_the_same_call_goe
     assert_same(tmp_path / "out", one_run(learnt("stft"), write_npy(tmp_path, "w", ALL[LEARNT:])), times=False)
 
 
+@pytest.mark.slow
 def test_continue__killed_in_the_middle_the_same_call_goes_on(learnt, tmp_path):
     pieces = [write_npy(tmp_path, f"{k}", part) for k, part in enumerate(np.split(ALL[LEARNT:], [83]))]
     continue_run(learnt("stft"), pieces[:1], tmp_path / "out")

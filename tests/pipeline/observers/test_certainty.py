@@ -60,6 +60,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", share(SETTINGS, 3))
 def test_state_std__bands_hold_in_the_sample_and_out_of_it_and_where_segments_begin(name):
     """Of the coordinate that belongs to the hidden state; coordinates that are noise have wider ones."""

@@ -82,6 +82,7 @@ def test_observe__any_chunks_give_the_same_bits(embedding, whole, chunks):
         np.testing.assert_array_equal(lazily[name], whole[name])
 
 
+@pytest.mark.slow
 @examples(6)
 @given(lengths=chunkings(LEARNT + NEW))
 def test_observe__cut_into_calls_anywhere_gives_the_same_bits(embedding, whole, lengths):

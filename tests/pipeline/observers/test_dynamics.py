@@ -51,6 +51,7 @@ def test_observe__learnt_transitions_contract_and_say_so(embedding, turning):
     assert np.corrcoef(turning["state"].values[now, 0], known[now + 1, 0])[0, 1] > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cuts", [[1, 2, 3], [150, 259, 261], [299, 301, 379]])
 def test_observe__transitions_have_the_same_bits_in_any_calls_and_chunks(embedding, turning, cuts):
     carry, parts = None, []

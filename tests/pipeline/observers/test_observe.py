@@ -231,6 +231,7 @@ def test_observe__goes_on_to_the_bit_through_zarr(tmp_path, chunks, options):
         np.testing.assert_array_equal(rest["carry"], whole["carry"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("frames", share([GAPPED, FRAMES], 2))
 def test_observe__a_gain_that_varies_goes_on_to_the_bit_cut_anywhere(frames):
     options = {"gain": "kalman", "rates": CALM}

@@ -98,6 +98,7 @@ def test_reconstruction__refuses_in_one_sentence(name):
         call()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_innovations__of_states_from_coordinates_go_on_from_a_carry():
     frames = as_frames(smooth_motion(np.random.default_rng(6), 300, 4))

@@ -101,6 +101,7 @@ reproduce({"toy": toy}, Path(sys.argv[1]))
 """
 
 
+@pytest.mark.slow
 def test_reproduce__a_killed_run_goes_on(tmp_path):
     command = [sys.executable, "-c", SLOW, str(tmp_path / "out")]
     with subprocess.Popen([*command, "wait"], stdout=subprocess.PIPE, text=True) as killed:

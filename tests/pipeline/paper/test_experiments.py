@@ -49,6 +49,7 @@ def joined():
 NAMES = ["set-up", "sphere", "extension", "drift"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:calibrate")
 @pytest.mark.parametrize("name", NAMES)
 def test_judge__gives_claims_with_numbers(joined, name):
@@ -60,6 +61,7 @@ def test_judge__gives_claims_with_numbers(joined, name):
         assert "|" not in claim.claim + claim.measured + claim.remedy + claim.figure  # cells of a table
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:calibrate")
 @pytest.mark.parametrize("name", NAMES)
 def test_draw__axes_are_labelled_with_units(joined, name):

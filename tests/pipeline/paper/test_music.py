@@ -168,6 +168,7 @@ def test_pictures__both_methods_are_on_one_scale(figures):
             np.testing.assert_allclose(spread, 1, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_experiment__runs_through_the_frame(monkeypatch, tmp_path):
     monkeypatch.delenv(paper_music.RECORDINGS, raising=False)
     monkeypatch.setattr(paper_music, "has_sampler", lambda: False)

@@ -40,6 +40,7 @@ def test_circle__a_realisation_has_all_ways_and_the_mend_is_nearer():
     assert error.sel(case="arc 1, isotropic") < error.sel(case="arc 1")
 
 
+@pytest.mark.slow
 def test_sphere__settings_change_what_they_say():
     options = {"seed": 1, "drift_rate": 0.024, "n_samples": 60 * 600}
     found = {case: printed.printed_sphere(**options, **SPHERES[case]) for case in SPHERES}

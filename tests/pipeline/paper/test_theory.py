@@ -48,6 +48,7 @@ def test_double_well__alpha_one_half_is_nearer():
     assert error.sel(alpha=0.5) < error.sel(alpha=0.0) / 2
 
 
+@pytest.mark.slow
 def test_draw__names_the_orders_and_units():
     works = {work.name: work.function(**work.settings) for work in theory.THEORY.works(True) if "distance" in work.name}
     fill = {

@@ -35,6 +35,7 @@ def centred(browser, element):
     browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
 
 
+@pytest.mark.slow
 def test_page__no_error_no_request_and_every_panel_is_drawn(opened, shown):
     assert opened.get_log("browser") == []
     assert [url for url in requests(opened) if not url.startswith("data:")] == [shown[1].as_uri()]

@@ -135,6 +135,7 @@ def test_time_axis__keeps_dates_to_the_millisecond():
     np.testing.assert_allclose(axis.numbers(dates), [0, 1, 2])
 
 
+@pytest.mark.slow
 def test_report__tells_cost_and_warnings_of_the_run_that_this_machine_made(shown, tmp_path):
     """They lie beside no result and in none: two runs that take other times have the same bytes."""
     words = [str(shown[0].parent / "a<b>&'$x$.csv"), "--features", "identity", "--labels", "<u>activity"]

@@ -33,6 +33,7 @@ def test_example__is_lazy_and_its_frames_carry_the_truth(name):
     xr.testing.assert_identical(recording.compute(), mo.example(name, **options).compute())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_example__the_state_of_the_place_cells_tells_where_the_rat_is():
     frames = mo.identity(mo.example("place_cells"))

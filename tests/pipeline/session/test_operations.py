@@ -211,6 +211,7 @@ OPERATIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clock", share(CLOCKS, len(CLOCKS)))
 def test_operations__work_on_every_result(clock, tmp_path):
     failed, found = {}, results(clock, tmp_path)

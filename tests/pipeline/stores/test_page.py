@@ -14,6 +14,7 @@ from manifold_observer.pipeline.stores.zarrs import zarr_target
 PAGE = Path(__file__).parents[3] / "docs" / "stores.md"
 
 
+@pytest.mark.slow
 def test_page__its_python_runs(bucket):
     walk = np.random.default_rng(0).normal(size=(150, 3)).cumsum(axis=0)
     dataset = xr.Dataset({"walk": (("time", "channel"), walk)})

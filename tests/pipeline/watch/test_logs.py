@@ -230,6 +230,7 @@ def test_command__log_options_may_stand_in_the_file_of_settings(console, tmp_pat
     assert "finished" in {one["event"] for one in events((tmp_path / "a.log").read_text())}
 
 
+@pytest.mark.slow
 def test_command__an_interrupt_is_its_last_event(tmp_path):
     """SIGTERM silences all other loggers."""
     walk(tmp_path / "a.npy", 6000)

@@ -120,6 +120,7 @@ def test_run__is_the_scan(cut):
     np.testing.assert_allclose(transitions._run(drives, started, beginnings(120), jordan), expected, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_shares__transitions_win_where_a_bank_has_too_many_weights_for_the_frames():
     _, values = turning(np.random.default_rng(1), 240, m=6, noise=0.5)
     found = transitions.shares(values, np.zeros(240, int), beginnings(240), POLES)
