@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "manifold_observer"
 FOLDERS = ("pipeline", "tasks", "datasets")
-INSTALLED = {".py", ".pyi", ".typed", ".js", ".css"}
+INSTALLED = {".py", ".pyi", ".typed", ".js", ".css", ".json"}
 # What nobody can do without who has the sdist alone.
 NEEDED = ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "docs/CITATION.cff", "docs/index.md")
 NEEDED += ("docs/conf.py", "tests/conftest.py", "tests/docs/test_pages.py", ".ci/run", "deploy/docker/Dockerfile")

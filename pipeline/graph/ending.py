@@ -9,6 +9,7 @@ import os
 import select
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
@@ -19,6 +20,8 @@ _SIGHUP = getattr(signal, "SIGHUP", None)
 _SIGNALS = tuple(number for number in (signal.SIGINT, signal.SIGTERM, _SIGHUP) if number is not None)
 # Exit code of a command that a signal ended: this and the signal's number, as shells have it.
 _SIGNALLED = 128
+# A worker needs longer than this to import what it runs, and has no files before.
+_NEWBORN_SECONDS = 1.0
 
 
 class Interrupted(KeyboardInterrupt):
@@ -68,6 +71,7 @@ class Hearing:
                 stream.flush()
             except (OSError, ValueError, RuntimeError):  # closed, or caught in the middle of a write
                 continue
+        _end_newborn()
         if line:
             os.write(2, line.encode())
         os._exit(code)
@@ -90,6 +94,19 @@ class Hearing:
         again = Timer(0.05, os.kill, (os.getpid(), number))
         again.daemon = True
         again.start()
+
+
+def _end_newborn() -> None:
+    """End workers that are being started: one that has not heard yet what to run would print that nobody says it."""
+    psutil = sys.modules.get("psutil")
+    if psutil is None:
+        return
+    try:
+        for child in psutil.Process().children():
+            if time.time() - child.create_time() < _NEWBORN_SECONDS and "spawn_main" in " ".join(child.cmdline()):
+                child.kill()
+    except psutil.Error:  # it has ended by itself
+        return
 
 
 def _be_quiet() -> None:
