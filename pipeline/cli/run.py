@@ -83,7 +83,7 @@ def run_command(
     with in_threads():
         found = _found(tree, out, config, stages.seconds)
         if report is not None:
-            found["report"] = str(_reported(tree, report, stages.seconds))
+            found["report"] = str(_reported(tree, out, report, stages.seconds))
     answer(as_json, found | {"warnings": said()}, lambda: _text(found), lambda: f"written to {out}")
 
 
@@ -125,10 +125,11 @@ def _page(page: str | None, out: Place) -> Path | None:
     return path
 
 
-def _reported(tree: Any, page: Path, seconds: dict[str, float]) -> Path:
+def _reported(tree: Any, out: Place, page: Path, seconds: dict[str, float]) -> Path:
     """Write the report of a result that is there."""
     from ..reports.write import report  # noqa: PLC0415 - for those who ask for it
 
+    tree.name = Path(str(out)).name
     return report(tree, page, record={"seconds": seconds, "warnings": said()})
 
 

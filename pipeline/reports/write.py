@@ -94,7 +94,7 @@ def report(
 def _shown(result: Given | xr.DataTree, recordings: Sequence[Given] | None, record: Mapping[str, Any] | None) -> Shown:
     """A result with what there is to know about it."""
     tree = result if isinstance(result, xr.DataTree) else load(result)
-    name = str(tree.attrs.get("out", "result.zarr")) if isinstance(result, xr.DataTree) else str(result)
+    name = str(tree.name or "result.zarr") if isinstance(result, xr.DataTree) else str(result)
     sources = tree.attrs.get("source_paths", tree.attrs.get("sources", []))
     where = recordings if recordings is not None else [str(one) for one in np.atleast_1d(sources)]
     first = next(group for group in ("state", "frames", "embedding") if group in tree.children)

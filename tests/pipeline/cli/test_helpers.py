@@ -31,7 +31,9 @@ def result(console, tmp_path, monkeypatch):
 
 
 def test_run__names_result_and_report_after_the_recording(console, result):
-    assert (result.parent / "walk.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    page = (result.parent / "walk.html").read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>")
+    assert "<title>walk.zarr" in page
     code, _, err = console("run", "walk.npy", *IDENTITY, "--report", "walk.npy")
     assert code == 2
     assert "ends in .html" in err
