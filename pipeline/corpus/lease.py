@@ -239,6 +239,8 @@ def _created(place: Path, content: bytes) -> bool:
 
 def _remove(folder: Path, found: Holder) -> None:
     """Remove a dead holder. Of several who do so one has the file; if it is another's by now, it is put back."""
+    if read_holder(folder) != found:  # another was faster: a file moved away, if only to be put back, lets a third in
+        return
     aside = folder / f"{_HOLDER}.{secrets.token_hex(8)}"
     with suppress(FileNotFoundError):
         os.rename(folder / _HOLDER, aside)

@@ -35,8 +35,8 @@ def run(*words):
 
 
 def program(name):
-    """A program of the PATH or of this interpreter's environment; the test is skipped where there is none."""
-    found = shutil.which(name) or shutil.which(name, path=sysconfig.get_path("scripts"))
+    """A program of this interpreter's environment or of the PATH; the test is skipped where there is none."""
+    found = shutil.which(name, path=sysconfig.get_path("scripts")) or shutil.which(name)
     if found is None:
         pytest.skip(f"{name} is not installed (pip install 'manifold-observer[lint]', or a package of the system)")
     return found
