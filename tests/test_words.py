@@ -31,6 +31,7 @@ def test_words__names_exist_and_so_do_variables(embedding):
     assert state.reads.size == state.sizes["mode"] == embedding.sizes["mode"] + embedding.sizes["component"]
 
 
+@pytest.mark.slow
 def test_words__scikit_learn_and_xeofs(embedding):
     np.testing.assert_array_equal(
         mo.ManifoldObserver(n_modes=2).fit_transform(FRAMES), mo.observe(embedding, FRAMES).state

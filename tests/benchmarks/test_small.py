@@ -71,6 +71,7 @@ def test_tiles__rates_are_positive_and_the_span_is_smaller(monkeypatch):
     assert rows[-1]["window_bytes_per_frame"] < rows[-1]["factor_bytes_per_frame"]
 
 
+@pytest.mark.slow
 def test_exact__residuals_are_as_asked(imported):
     result = imported("exact").run(600, 1, {"home": "recomputed", "residual_tolerance": 1e-3, "tile": 256})
     assert max(result["residuals"]) <= 1e-3

@@ -197,6 +197,7 @@ def _as_pod(spec):
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": spec}
 
 
+@pytest.mark.slow
 def test_manifests__a_wrong_field_is_seen():
     jsonschema = pytest.importorskip("jsonschema")
     (document,) = documents(DEPLOY / "kubernetes" / "cluster.yaml")

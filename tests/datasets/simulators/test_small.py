@@ -87,6 +87,7 @@ def test_night__each_stage_has_its_rhythms():
             assert found == pytest.approx(sleep.LEVELS[sleep.STAGES.index(name), number] * gains[number], rel=0.12)
 
 
+@pytest.mark.slow
 def test_night__stages_follow_as_they_may():
     stage = sleep.night(hours=3.0, seed=1).stage.values
     cuts = np.flatnonzero(stage[1:] != stage[:-1]) + 1

@@ -36,6 +36,7 @@ def test_channels_first__in_a_file_of_settings(console, turned, tmp_path):
     assert json.loads(said)["n_frames"] == 400
 
 
+@pytest.mark.slow
 def test_thousands__are_asked_for_and_taken(console, tmp_path):
     counts = np.abs(1000 * WALK.T).astype(int) + 1000
     rows = [";".join(f"{cell:,}" for cell in row) for row in counts.tolist()]
@@ -55,6 +56,7 @@ def test_config__that_is_a_fifo_is_refused_at_once(console, turned, tmp_path):
     assert "a.toml must be a file or a folder; got a FIFO (named pipe)" in said
 
 
+@pytest.mark.slow
 def test_result__with_a_codec_that_runs_code_is_refused(console, turned, tmp_path):
     assert console("run", turned, tmp_path / "out.zarr", *SMALL, "--channels-first")[0] == 0
     metadata = tmp_path / "out.zarr" / "embedding" / "lift" / "zarr.json"

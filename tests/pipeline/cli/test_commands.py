@@ -232,6 +232,7 @@ def test_demo__says_what_each_row_means_and_what_is_kept_repeats_it(call, tmp_pa
     assert shlex.split(made)[4:] == shlex.split(again)[4:]
 
 
+@pytest.mark.slow
 def test_demo__a_second_one_has_a_folder_of_its_own(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert call("demo", "circle", "--frames", 100, "-q")[1] == "written to demo-circle\n"

@@ -176,6 +176,7 @@ def test_run__below_dask_the_command_to_repeat_is_dasks(monkeypatch, tmp_path, c
     assert said == f"dask manifold-observer {shlex.join(words)}"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_run__warnings_are_one_line_each_and_in_the_summary(call, tmp_path):
     np.save(tmp_path / "noise.npy", np.random.default_rng(0).normal(size=(200, 3)))

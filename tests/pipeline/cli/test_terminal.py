@@ -118,6 +118,7 @@ def test_run__with_no_colour_and_a_dumb_terminal_there_are_no_escapes(terminal):
     assert "\x1b" not in shown.text
 
 
+@pytest.mark.slow
 def test_run__quietly_prints_one_line(terminal):
     shown = terminal("run", "a.npy", *OPTIONS, "-q")
     assert shown.end() == 0

@@ -71,6 +71,7 @@ def on_small_disk(folder, how, **settings):
     return done.returncode, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not may_mount(), reason="disks are mounted by root")
 @pytest.mark.parametrize("how", share(["size=1m,nr_inodes=8", "ro,size=1m", "size=64k"], 3))
 def test_start__on_a_disk_that_takes_nothing_ends_in_one_sentence(recording, how):

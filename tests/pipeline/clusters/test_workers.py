@@ -155,6 +155,7 @@ def test_connect__no_number_comes_from_a_worker_that_joins_with_other_code(elsew
     assert came == [8]
 
 
+@pytest.mark.slow
 def test_connect__a_good_worker_that_joins_computes_with_one_blas_thread(elsewhere):
     with connect(elsewhere.address) as client, foreign(elsewhere.address):
         wait_until(lambda: len(client.nthreads()) == 2)
@@ -228,6 +229,7 @@ def test_looks__a_recording_that_grows_is_the_same(tmp_path):
 # --------------------------------------------------------------------------------------------- who is not there
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("soon")
 def test_connect__without_workers_says_how_to_start_some():
     with foreign(0) as empty, pytest.raises(ConnectionError, match=r"none for .* Start some with 'dask worker tcp:"):
@@ -246,6 +248,7 @@ def test_connect__says_when_all_workers_have_gone():
         connected(leaving.address, work)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("progress", share([graph.silent, lambda *_: None], 2))
 def test_connect__says_when_the_scheduler_has_gone(progress):
     def work(client):

@@ -83,6 +83,7 @@ def test_run_corpus__reads_all_recordings_by_one_map(made):
     assert (table["outside_share"][1:] < 0.1).all()
 
 
+@pytest.mark.slow
 def test_run_corpus__a_map_is_used_again_for_what_is_new(corpus):
     before = bits(corpus.root / "n0.zarr")
     assert computed(corpus) == []

@@ -108,6 +108,7 @@ def test_run_corpus__events_tell_what_happens_and_how_far_it_is(corpus, workers_
     assert {"embed", "observe"} <= {event.stage for event in seen if event.recording == "a"}
 
 
+@pytest.mark.slow
 def test_run_corpus__the_same_again_computes_nothing(corpus, tmp_path):
     mo.run_corpus(corpus)
     assert computed(corpus) == {"finished": [], "failed": [], "retried": []}
@@ -129,6 +130,7 @@ def test_run_corpus__what_is_new_or_has_changed_is_computed(finished, tmp_path):
     assert mo.corpus_status(other).counts == {"settings": 4}
 
 
+@pytest.mark.slow
 def test_run_corpus__a_result_of_somebody_else_is_not_replaced(corpus, tmp_path):
     (tmp_path / "out").mkdir()
     mo.run([tmp_path / "in" / "b.npy"], tmp_path / "out" / "a.zarr", RUN)

@@ -93,6 +93,7 @@ def test_holding__of_another_machine_that_is_dead_is_taken_over_after_the_stated
         assert read_holder(folder).pid == os.getpid()
 
 
+@pytest.mark.slow
 def test_holding__of_another_machine_that_lives_is_never_taken_over(folder):
     holder = left_by(folder, host="elsewhere")
     thread = beating(folder, holder, 3 * TAKEOVER)
@@ -102,6 +103,7 @@ def test_holding__of_another_machine_that_lives_is_never_taken_over(folder):
     assert read_holder(folder) == holder
 
 
+@pytest.mark.slow
 def test_holding__clocks_that_jump_change_nothing(folder, monkeypatch):
     holder = left_by(folder, host="elsewhere")
     os.utime(folder / "holder.json", (0, 0))

@@ -55,6 +55,7 @@ def read_out(states, hidden):
     return np.linalg.lstsq(np.column_stack([np.ones(len(states)), states]), hidden, rcond=None)[0]
 
 
+@pytest.mark.slow
 def test_apply_map__a_reading_of_one_night_reads_the_others_too(nights, shared, tmp_path):
     folder, hidden = nights
     states = {
@@ -68,6 +69,7 @@ def test_apply_map__a_reading_of_one_night_reads_the_others_too(nights, shared, 
             assert np.corrcoef(read[:, k], hidden[name][:, k])[0, 1] > 0.9
 
 
+@pytest.mark.slow
 def test_apply_map__any_order_gives_the_same_bits(nights, shared, tmp_path):
     folder, _ = nights
     for turn, names in enumerate((["night_1", "night_3"], ["night_3", "night_1"])):

@@ -54,6 +54,7 @@ WAYS = {
 each_way = pytest.mark.parametrize("way", WAYS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("way", "kind"), share(itertools.product(WAYS, FEATURES), 3))
 def test_channels_in_another_order_give_the_same(embedded, kind, way):
     e, new = embedded(kind), recording(seed=1)

@@ -49,6 +49,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_advice__tiny_chunks(tmp_path, name, monkeypatch):
     monkeypatch.setattr(chunking, "_WASTE", 2**20)
@@ -77,6 +78,7 @@ def test_advice__there_is_none_for_chunks_that_are_read_once(tmp_path, kind, chu
     assert advice(stored(tmp_path, chunks, kind)) == []
 
 
+@pytest.mark.slow
 def test_advice__what_it_says_to_do_ends_it(tmp_path, monkeypatch):
     monkeypatch.setattr(chunking, "_WASTE", 2**20)
     path = stored(tmp_path, (10, P))

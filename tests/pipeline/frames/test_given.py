@@ -165,6 +165,7 @@ def test_dates__there_and_back(days):
     np.testing.assert_array_equal(in_dates(in_seconds(frames))["time"], dates)
 
 
+@pytest.mark.slow
 def test_dates__are_cf_on_disk(tmp_path):
     (tmp_path / "a.csv").write_text(
         "time,x,y\n"

@@ -125,6 +125,7 @@ def test_observe__units_that_differ_from_channel_to_channel_are_compared_by_name
         mo.observe(embedding, make(other))
 
 
+@pytest.mark.slow
 def test_continue__goes_on_in_the_units_of_the_result(tmp_path):
     run([stored(tmp_path / "a.nc", WALK[:80], "mV")], tmp_path / "out.zarr", CONFIG)
     continue_run(tmp_path / "out.zarr", [stored(tmp_path / "b.nc", WALK[80:] / 1000, "V")], tmp_path / "more")

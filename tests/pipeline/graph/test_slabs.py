@@ -126,6 +126,7 @@ def test_features__many_short_segments_are_few_tasks():
     assert_array_equal(frames["segment"], np.arange(N // 75))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.* is stored in chunks of 1 x 2")
 def test_open_recording__slabs_are_whole_chunks_of_about_16_megabytes(monkeypatch, tmp_path):
     monkeypatch.setattr(slabs, "SLAB_BYTES", 1000)  # 125 samples of both channels

@@ -49,6 +49,7 @@ def test_follow__a_growing_recording(tmp_path):
     assert_same(tmp_path / "out", one_run(result, recording, first=50))
 
 
+@pytest.mark.slow
 def test_follow__files_that_appear_and_are_not_ready(learnt, tmp_path):
     """A pattern is looked up again; what cannot be opened yet is waited for, and what follows it with it."""
     parts = np.split(ALL[LEARNT:], [83, 150])
@@ -87,6 +88,7 @@ def test_follow__waits_for_a_recording_and_stops_when_nothing_comes(learnt, tmp_
     assert list(follow(learnt("stft"), [new], tmp_path / "out", idle=0)) == []
 
 
+@pytest.mark.slow
 def test_follow__holds_the_place(learnt, tmp_path):
     new = write_npy(tmp_path, "new", ALL[LEARNT:])
     with contextlib.closing(follow(learnt("stft"), [new], tmp_path / "out")) as steps:

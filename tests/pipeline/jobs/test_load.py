@@ -36,6 +36,7 @@ def test_load__a_result_is_lazy_and_has_all_groups(stored):
     np.testing.assert_array_equal(tree["frames/frames"], WALK[:100])
 
 
+@pytest.mark.slow
 def test_load__attributes_follow_the_cf_conventions_and_say_so(stored, tmp_path):
     tree = mo.load(stored / "out" / "dated.zarr")
     assert {group.attrs["Conventions"] for group in tree.subtree} == {"CF-1.11"}

@@ -76,6 +76,7 @@ def flipped(path):
     flip(path, path.stat().st_size // 2)
 
 
+@pytest.mark.slow
 def test_results__every_array_has_checksums_and_all_its_chunks(made):
     for out in (made / "a.zarr", made / "more/000001.zarr"):
         arrays = [path.parent for path in out.glob("*/*/zarr.json")]

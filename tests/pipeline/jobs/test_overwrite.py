@@ -122,6 +122,7 @@ KILLED_BETWEEN = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("renames", share([0, 1, 2], 2))
 def test_overwrite__a_kill_between_the_renames_is_repaired(tmp_path, renames):
     out = tmp_path / "out.zarr"

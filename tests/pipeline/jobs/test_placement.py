@@ -72,6 +72,7 @@ def test_run__leaves_neighbours_alone(tmp_path, make):
         assert digest(tmp_path, without=["week.zarr"]) == before
 
 
+@pytest.mark.slow
 def test_run__reads_inputs_by_such_names(tmp_path):
     sources = [zarr_recording(tmp_path / f"week.zarr{suffix}") for suffix in AUXILIARY]
     before = digest(tmp_path)
@@ -81,6 +82,7 @@ def test_run__reads_inputs_by_such_names(tmp_path):
     assert np.isfinite(state(tmp_path / "week.zarr")).all()
 
 
+@pytest.mark.slow
 def test_demo_and_continue__leave_neighbours_alone(tmp_path):
     for name, suffix in itertools.product(("demo.zarr", "more", "000000.zarr"), AUXILIARY):
         notes(tmp_path / f"{name}{suffix}")

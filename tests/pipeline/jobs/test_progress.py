@@ -195,6 +195,7 @@ class Watched(Stages):
             assert rises <= counts.count(0), stage
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:calibrate")  # the motion of the frames is made of sines
 @pytest.mark.parametrize("route", share(ROUTES, 3))
 def test_bar__moves_in_every_stage_of_a_run(tmp_path, few_landmarks, in_this_thread, make_frames, route):

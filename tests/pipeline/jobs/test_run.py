@@ -49,6 +49,7 @@ def array(path, seed=0, n=80):
 SMALL = {"embedding": mo.EmbedConfig(n_modes=2)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "name", "config", "n_frames"),
     [
@@ -212,6 +213,7 @@ def test_run__features_need_a_frame_length(tmp_path):
     assert not (tmp_path / "out.zarr").exists()
 
 
+@pytest.mark.slow
 def test_run__smooths_and_keeps_the_calibration_that_a_later_observer_needs(tmp_path):
     recording = array(tmp_path / "a.npy", n=2000)
     config = RunConfig(mo.FeatureConfig("identity"), observer=mo.ObserverConfig(gain="kalman"), smooth=True, **SMALL)

@@ -135,6 +135,7 @@ def test_load__of_a_web_server_is_checked_too(bucket, tmp_path):
         server.stop()
 
 
+@pytest.mark.slow
 def test_writing__to_googles_storage(small, bucket, s3, monkeypatch):
     there = {"gcs_base_url": s3.address, "disable_oauth": True, "client_email": "", "private_key": ""}
     monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT_KEY", json.dumps({**there, "private_key_id": ""}))

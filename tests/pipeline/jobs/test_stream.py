@@ -50,6 +50,7 @@ def test_continue__times_are_the_bits_of_the_recording_before_the_cut(learnt, tm
     assert_same(tmp_path / "out", one_run(result, write(tmp_path, "whole", ALL), first=LEARNT // 10))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:calibrate")
 @pytest.mark.parametrize(
     "options",
@@ -180,6 +181,7 @@ def test_continue__samples_outside_the_edges_are_refused_or_clipped(learnt, tmp_
         continue_run(learnt("stft"), [new], tmp_path / "other", clip=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gain", ["kalman", "dmk"])
 def test_continue__optimal_gains_go_on_to_the_bit_with_their_deviations(tmp_path, gain):
     rates = {"rates": np.array([0.05, 0.1])} if gain == "kalman" else {}

@@ -142,6 +142,7 @@ def test_continue__a_few_samples_between_gaps_tell_no_rate(clocked, tmp_path):
     assert continue_run(clocked(4, 9), pieces, tmp_path / "out") == (None, 0, 0)
 
 
+@pytest.mark.slow
 def test_continue__after_several_recordings(tmp_path):
     sources = [write_npy(tmp_path, f"s{k}", samples(300, seed=k)) for k in (1, 2)]
     result = tmp_path / "learnt.zarr"

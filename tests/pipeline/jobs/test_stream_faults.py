@@ -108,6 +108,7 @@ def test_follow__goes_on_after_what_is_missing(learnt, tmp_path, bad, at):
     assert said[0].startswith(f"left out: {new} holds NaN or infinite values from sample {at} on; a new segment begins")
 
 
+@pytest.mark.slow
 def test_follow__holes_give_the_same_wherever_the_calls_are_cut(learnt, tmp_path):
     values = WALK[LEARNT:].copy()
     values[[5, 6, 30, 119], 0] = np.nan

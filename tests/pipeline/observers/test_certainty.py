@@ -113,6 +113,7 @@ def test_state_std__is_largest_where_segments_begin_and_of_new_frames(embedding,
     assert both["state_std"][199, 1] > both["state_std"][100, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cuts", [[1, 2, 3], [150, 201, 259], [399, 401, 430]])
 def test_state_std__has_the_same_bits_in_any_calls_and_chunks(embedding, recording, cuts):
     embedding = learn_certainty(learn_bank(embedding), new=True)  # once, not in every call
@@ -164,6 +165,7 @@ def test_learn_certainty__long_recordings_are_learnt_from_runs_of_them(embedding
     assert ((ratio > 0.3) & (ratio < 3)).all()
 
 
+@pytest.mark.slow
 def test_observe__of_an_embedding_that_brings_its_certainty_needs_no_references(embedding, recording):
     learnt = learn_certainty(learn_bank(embedding), new=True)
     with warnings.catch_warnings():

@@ -24,6 +24,7 @@ def best_moving_average(tree):
     return np.max([correlations(dense.moving_average(inputs, segment, width), truth) for width in (2, 3, 5)], axis=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", share([1, 2, 3, 4, 5], 5))
 def test_sphere__observer_beats_diffusion_maps_and_keeps_up_with_the_best_moving_average(tmp_path, seed):
     result = demonstrate("sphere", tmp_path / "sphere.zarr", {"seed": seed}, Stages())
@@ -39,11 +40,13 @@ def test_sphere__observer_beats_diffusion_maps_and_keeps_up_with_the_best_moving
     np.testing.assert_allclose(result["scores"]["diffusion_maps"]["correlation"], maps, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_circle__generator_rates_come_near_1_2_3_4():
     result = demonstrate("circle", None, {"seed": 1}, Stages())
     np.testing.assert_allclose(result["generator_rates"], [1, 2, 3, 4], rtol=0.2)
 
 
+@pytest.mark.slow
 def test_melody__notes_and_instruments_are_read_better_from_the_observer_than_from_diffusion_maps():
     scores = demonstrate("melody", None, {"seed": 1, "n_notes": 80}, Stages())["scores"]
     observer, maps = scores["observer"], scores["diffusion_maps"]

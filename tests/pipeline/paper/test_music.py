@@ -32,6 +32,7 @@ def figures(joined):
     return MUSIC.draw(joined)
 
 
+@pytest.mark.slow
 def test_piece__frames_scores_and_reduced_pictures(tiny):
     piece = tiny["solo-0"]
     n = piece.sizes["frame"]

@@ -31,6 +31,7 @@ def test_circle__isotropic_covariances_have_the_largest_power_in_all_directions(
     assert rank == 3
 
 
+@pytest.mark.slow
 def test_circle__a_realisation_has_all_ways_and_the_mend_is_nearer():
     found = printed.printed_circle(1, 500)["rate"]
     assert list(found["case"].values) == list(CIRCLES)

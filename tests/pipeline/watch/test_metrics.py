@@ -188,6 +188,7 @@ def test_corpus__its_log_advises_settings_as_its_lines_do(console, corpus):
     assert sentences["bad"] in err
 
 
+@pytest.mark.slow
 def test_corpus__a_recording_that_failed_stands_until_it_is_mended(console, corpus):
     for _ in range(2):  # the second has nothing to do
         console("corpus", "run", corpus / "corpus.toml")

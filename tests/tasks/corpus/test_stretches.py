@@ -44,6 +44,7 @@ def test_allotted__cases(have, total, equal, expected):
     assert allotted(have, total, equal=equal).tolist() == expected
 
 
+@pytest.mark.slow
 @given(st.integers(0, 5000), st.integers(0, 6000), st.integers(1, 300), st.text(max_size=9), st.integers(0, 9))
 def test_stretches__hold_so_many_frames_in_order(n, wanted, length, name, seed):
     spans = stretches(n, wanted, length, name, seed)
