@@ -110,6 +110,7 @@ def test_planned__memory_is_an_upper_bound():
     assert result["predicted_seconds"] > 0
 
 
+@pytest.mark.slow
 def test_family__scores_rates_and_coverage_of_one_setting(monkeypatch):
     family = importlib.import_module("family")
     monkeypatch.setattr(family, "LocalCluster", functools.partial(family.LocalCluster, processes=False))

@@ -221,6 +221,7 @@ def test_manifests__pods_are_nobody_special_and_see_the_same_files(path):
                 assert "memory" in container["resources"]["limits"]
 
 
+@pytest.mark.slow
 def test_manifests__have_what_the_operators_own_have(tmp_path):
     """dask kubernetes gen cluster is the golden input: names of ports and selectors that the operator looks for."""
     if find_spec("dask_kubernetes") is None:

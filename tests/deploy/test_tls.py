@@ -100,6 +100,7 @@ def test_page__certificates_of_another_authority_are_refused(made, secured, tmp_
     assert refused.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_options__certificates_of_a_file_of_settings_do_as_well(made, secured, monkeypatch):
     folder = made[0]
     (folder / "tls.toml").write_text(
@@ -136,6 +137,7 @@ def test_options__a_client_without_a_certificate_is_refused_by_the_scheduler(mad
                     raise OSError("EOF")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "sentence"),
     [

@@ -18,6 +18,7 @@ def turned(tmp_path):
     return tmp_path / "a.npy"
 
 
+@pytest.mark.slow
 def test_channels_first__is_asked_for_and_taken(console, turned, tmp_path):
     code, _, said = console("run", turned, tmp_path / "out.zarr", *SMALL)
     assert code == 1
@@ -29,6 +30,7 @@ def test_channels_first__is_asked_for_and_taken(console, turned, tmp_path):
     assert json.loads(said)["settings"]["channels_first"] is True
 
 
+@pytest.mark.slow
 def test_channels_first__in_a_file_of_settings(console, turned, tmp_path):
     (tmp_path / "a.toml").write_text("channels-first = true\n")
     code, said, _ = console("run", turned, tmp_path / "out.zarr", *SMALL, "--config", tmp_path / "a.toml", "--json")

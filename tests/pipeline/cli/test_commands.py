@@ -195,6 +195,7 @@ def true_numbers(truth, components):
     return np.stack([np.where(c & (x < 0), np.nan, x) for x, c in zip(columns, classes, strict=True)], axis=1)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:embed. the first eigenvalue")
 def test_demo__a_truth_that_never_changes_has_no_error_in_db(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -208,6 +209,7 @@ def test_demo__a_truth_that_never_changes_has_no_error_in_db(call, tmp_path, mon
     assert result["scores"]["pca"]["correlation"][instrument] == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:embed. the first eigenvalue")
 def test_demo__says_what_each_row_means_and_what_is_kept_repeats_it(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

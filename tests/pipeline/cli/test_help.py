@@ -114,6 +114,7 @@ def test_metavars__as_shown_are_accepted_when_typed(tmp_path):
                     option.type_cast_value(context, (word,) if option.multiple else word)
 
 
+@pytest.mark.slow
 def test_completion__below_dask(tmp_path):
     dask = Path(sys.executable).parent / "dask"
     if not dask.exists():

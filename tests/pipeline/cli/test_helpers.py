@@ -30,6 +30,7 @@ def result(console, tmp_path, monkeypatch):
     return tmp_path / "walk.zarr"
 
 
+@pytest.mark.slow
 def test_run__names_result_and_report_after_the_recording(console, result):
     page = (result.parent / "walk.html").read_text(encoding="utf-8")
     assert page.startswith("<!DOCTYPE html>")
@@ -65,6 +66,7 @@ def test_info__says_what_is_there_and_the_command_that_it_prints_makes_it_again(
     assert console("info", "walk.zarr")[1].startswith("walk.zarr: a result of manifold-observer")
 
 
+@pytest.mark.slow
 def test_info__damage_is_named(console, result):
     chunk = next(path for path in result.glob("state/state/c/**/*") if path.is_file())
     content = bytearray(chunk.read_bytes())

@@ -103,6 +103,7 @@ def test_look__is_bounded(tmp_path, make):
         assert found[0]["channels"] == ["a", "b"]
 
 
+@pytest.mark.slow
 def test_look__of_what_is_no_recording_names_the_command_that_is_meant(console, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save("walk.npy", np.random.default_rng(0).normal(size=(80, 3)).cumsum(axis=0))

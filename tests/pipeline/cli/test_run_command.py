@@ -101,6 +101,7 @@ def test_run__bad_input_ends_in_one_sentence_and_leaves_nothing(call, tmp_path, 
     assert sorted(tmp_path.iterdir()) == there
 
 
+@pytest.mark.slow
 def test_run__what_is_there_already_is_kept(call, tmp_path):
     recording, out = walk(tmp_path / "a.npy"), tmp_path / "out.zarr"
     assert call("run", recording, out, *IDENTITY)[0] == 0

@@ -128,6 +128,7 @@ def test_check_workers__says_what_is_other_about_a_worker(strangers, kind, reaso
         assert found[1] is None
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Mismatched versions found")
 def test_connect__refuses_other_workers_by_name_and_leaves_them_running(strangers, console, tmp_path):
     other, pids = strangers

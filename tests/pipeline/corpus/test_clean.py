@@ -53,6 +53,7 @@ def test_clean__nothing_goes_where_nothing_need(corpus, folder):
     assert results(folder) == ["a.zarr", "b.zarr", "c.zarr"]
 
 
+@pytest.mark.slow
 def test_clean__results_of_recordings_that_are_gone_go_after_they_were_listed(corpus, folder):
     (folder / "in" / "a.npy").unlink()
     (listed,) = clean_corpus(corpus, dry_run=True)

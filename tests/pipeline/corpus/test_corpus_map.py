@@ -175,6 +175,7 @@ def test_run_corpus__workers_give_the_same_bits(made, tmp_path, workers_here):
         assert bits(config.root / f"{name}.zarr") == bits(made[0].root / f"{name}.zarr")
 
 
+@pytest.mark.slow
 def test_ledger__of_many_features_holds_no_mean_of_each(made):
     facts = read_ledger(made[0])["n0"].facts
     assert "mean of feature ch1" in facts["quantities"]

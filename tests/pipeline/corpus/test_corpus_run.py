@@ -140,6 +140,7 @@ def test_run_corpus__a_result_of_somebody_else_is_not_replaced(corpus, tmp_path)
     assert (tmp_path / "out" / "a.zarr" / "zarr.json").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_run_corpus__deleted_recordings_keep_their_results(finished, tmp_path):
     (tmp_path / "in" / "a.npy").unlink()
     found = mo.run_corpus(finished)

@@ -89,6 +89,7 @@ def test_fit_map__does_not_depend_on_the_order_of_files(nights, shared, tmp_path
     assert bits(tmp_path / "map.zarr") == bits(folder / "map.zarr")
 
 
+@pytest.mark.slow
 def test_apply_map__says_what_lies_outside(shared, tmp_path):
     np.save(tmp_path / "same.npy", night(77)[0])
     np.save(tmp_path / "other.npy", night(78, shift=3.0)[0])
@@ -251,6 +252,7 @@ def test_fit_map__refuses_what_cannot_read_new_recordings(nights, tmp_path, chan
         mo.fit_map(sorted(folder.glob("*.npy")), tmp_path / "map.zarr", dataclasses.replace(CONFIG, **change), HOW)
 
 
+@pytest.mark.slow
 def test_read_map__refuses_another_result(nights, tmp_path):
     folder, _ = nights
     mo.run([folder / "night_0.npy"], tmp_path / "run.zarr", CONFIG)

@@ -33,6 +33,7 @@ def followed(frames):
     return np.corrcoef(known @ np.linalg.lstsq(known, HIDDEN, rcond=None)[0], HIDDEN)[0, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*fall into")
 def test_outliers__do_not_own_the_coordinates():
     wild, plain = framed(struck(CLEAN)), mo.Geometry(condition="none")

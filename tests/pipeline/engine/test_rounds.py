@@ -257,6 +257,7 @@ def test_embed__landmarks_without_a_tolerance_promise_nothing():
     assert embedding.attrs["n_landmarks"] == 200
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("alone")
 @pytest.mark.filterwarnings("ignore:extend")  # one of them is farther from the others than most
 def test_embed__what_was_promised_places_frames_and_is_observed():

@@ -68,6 +68,7 @@ def test_estimator__new_rows_are_read_apart_or_go_on(fitted):
     np.testing.assert_array_equal(following.transform(TRAIN), first.state.values)
 
 
+@pytest.mark.slow
 def test_estimator__segments_come_as_rows_or_with_labelled_frames():
     segment = np.repeat([0, 1], 100)
     by_keyword = mo.ManifoldObserver(n_modes=2).fit(TRAIN, segment=segment)
@@ -80,6 +81,7 @@ def test_estimator__segments_come_as_rows_or_with_labelled_frames():
         mo.ManifoldObserver(n_modes=2).fit(TRAIN, segment=[0, 1, 2])
 
 
+@pytest.mark.slow
 def test_estimator__clones_pickles_and_names_its_columns(fitted):
     copied = clone(fitted)
     assert copied.get_params() == fitted.get_params()

@@ -88,6 +88,7 @@ def test_advice__what_it_says_to_do_ends_it(tmp_path, monkeypatch):
     assert advice(tmp_path / "new.zarr") == []
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("always:.*stored in chunks")
 @pytest.mark.parametrize("command", ["look", "plan", "run"])
 def test_advice__is_given_by_look_plan_and_run(tmp_path, monkeypatch, console, command):

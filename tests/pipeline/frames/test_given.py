@@ -52,6 +52,7 @@ TAKEN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*no channel names")
 @pytest.mark.parametrize("name", share(TAKEN, 3))
 def test_frames__what_users_have_is_embedded_observed_and_stored(tmp_path, name):
@@ -216,6 +217,7 @@ def test_given__what_is_typed_in_a_notebook_is_refused_in_a_sentence(call, kind,
         call()
 
 
+@pytest.mark.slow
 def test_given__a_single_recording_needs_no_list(tmp_path):
     np.save(tmp_path / "a.npy", np.random.default_rng(0).normal(size=(60, 2)).cumsum(axis=0))
     with pytest.raises(FileNotFoundError, match=r"nowhere\.npy"):

@@ -129,6 +129,7 @@ def outcome(path, options):
         assert recording["channel"].to_index().is_unique
 
 
+@pytest.mark.slow
 @examples(120)
 @given(table=changed(), options=st.one_of(st.just({}), OPTIONS))
 def test_tables__changed_at_random_are_read_or_refused_in_one_sentence(tmp_path_factory, table, options):

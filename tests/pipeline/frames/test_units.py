@@ -73,6 +73,7 @@ def test_alike__takes_the_first_unit_that_is_told():
     assert [float(part[0, 0]) for part in alike(parts, "run")] == [1.0, 1.0, 1000.0]
 
 
+@pytest.mark.slow
 def test_run__joins_millivolts_and_microvolts_as_one_recording(tmp_path):
     parts = [stored(tmp_path / "a.nc", WALK[:80], "mV"), stored(tmp_path / "b.nc", WALK[80:] * 1000, "uV")]
     frames = run(parts, tmp_path / "out.zarr", CONFIG)["frames/frames"]
@@ -96,6 +97,7 @@ def test_run__refuses_other_channels(tmp_path, channels):
         run(parts, tmp_path / "out.zarr", CONFIG)
 
 
+@pytest.mark.slow
 def test_run__takes_channels_in_another_order_by_name(tmp_path):
     turned = WALK[80:][:, [2, 0, 1]]
     parts = [stored(tmp_path / "a.nc", WALK[:80], "mV"), stored(tmp_path / "b.nc", turned, "mV", ("c", "a", "b"))]

@@ -102,6 +102,7 @@ def test_features__one_task_a_run_whatever_the_chunks_and_the_same_bits(stored, 
     assert_array_equal(here.sortby("channel").values, expected)  # a group's variables come in any order
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_this_thread")
 def test_open_recording__a_store_of_many_chunks_is_few_tasks(tmp_path):
     values = np.arange(10_000.0)

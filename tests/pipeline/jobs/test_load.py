@@ -56,6 +56,7 @@ def test_load__sensors_of_several_units_do_not_claim_to_follow_them():
     assert values["state"].attrs == {"units": "none"}, "what was given is as it was"
 
 
+@pytest.mark.slow
 def test_load__a_stream_has_the_groups_of_a_result(stored):
     tree = mo.load(stored / "stream")
     assert set(tree.children) == {"frames", "state"}

@@ -100,6 +100,7 @@ def test_run__a_long_recording_has_the_bits_of_a_short_one(tmp_path, long_from, 
     assert not any(state.coords[name].variable._in_memory for name in ("time", "segment"))
 
 
+@pytest.mark.slow
 def test_write_frames__labels_that_are_stored_elsewhere_are_written_too(tmp_path, long_from):
     mo.run(stored_recording(tmp_path / "recording.zarr", N), tmp_path / "result.zarr", config("auto"))
     long_from(300)

@@ -87,6 +87,7 @@ def test_results__every_array_has_checksums_and_all_its_chunks(made):
             assert array.nchunks_initialized == array.nchunks, place
 
 
+@pytest.mark.slow
 def test_results__open_in_plain_xarray_and_zarr_without_a_warning(made):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

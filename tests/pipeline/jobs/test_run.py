@@ -96,6 +96,7 @@ def test_run__is_the_functions_one_after_the_other(tmp_path):
     np.testing.assert_allclose(tree["state/state"], state["state"], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_run__two_recordings_are_two_segments(tmp_path):
     parts = [sound(tmp_path / f"{seed}.wav", seed=seed) for seed in (1, 2)]
     tree = run(parts, tmp_path / "out.zarr", RunConfig(mo.FeatureConfig("stft", frame=20), **SMALL))
@@ -142,6 +143,7 @@ def test_run__reports_stages_and_seconds(tmp_path):
     assert list(stages.seconds) == ["features", "embed", "observe"]
 
 
+@pytest.mark.slow
 def test_run__overwrites_when_asked(tmp_path):
     config = RunConfig(mo.FeatureConfig("identity"), **SMALL)
     run([array(tmp_path / "a.npy")], tmp_path / "out.zarr", config)

@@ -63,6 +63,7 @@ def test_follow__a_number_that_is_cut_is_left_until_its_line_ends(learnt, tmp_pa
     np.testing.assert_array_equal(stream_dataset(tmp_path / "more").frames.values, WALK[LEARNT:])
 
 
+@pytest.mark.slow
 def test_continue__a_row_without_line_end_is_left_for_the_next_call(learnt, tmp_path):
     new = tmp_path / "new.csv"
     new.write_text("x,y\n" + rows(WALK[LEARNT : LEARNT + 20])[:-2])
@@ -90,6 +91,7 @@ def test_run__a_row_without_line_end_is_taken_with_a_warning(tmp_path):
     assert mo.open_recording(path, growing=True).sizes["time"] == 49
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("bad", "at"), [("", 0), ("nan", 17), ("inf", 60), ("", 60)])
 def test_follow__goes_on_after_what_is_missing(learnt, tmp_path, bad, at):
     """Rows that are no numbers are left out; frames after them are a new segment."""

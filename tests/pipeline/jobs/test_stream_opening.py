@@ -23,6 +23,7 @@ def table(folder, n):
     return folder / "a.csv"
 
 
+@pytest.mark.slow
 def test_continue__opens_as_the_result_was_opened(tmp_path):
     opening = mo.OpenConfig(labels="stage", shortest_segment=20, missing=-200, gaps="nan")
     config = mo.RunConfig(mo.FeatureConfig("log_rms", frame=4), opening, mo.EmbedConfig(n_modes=2, window=5))

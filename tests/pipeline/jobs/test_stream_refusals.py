@@ -29,6 +29,7 @@ def test_continue__recordings_of_earlier_calls_come_first(learnt, tmp_path):
     assert everything(tmp_path / "out") == ["000000.zarr"]
 
 
+@pytest.mark.slow
 def test_continue__used_pieces_are_not_read_again(learnt, tmp_path):
     pieces = [write_npy(tmp_path, f"{k}", part) for k, part in enumerate(np.split(ALL[LEARNT:], [100]))]
     continue_run(learnt("stft"), pieces[:1], tmp_path / "out")
@@ -70,6 +71,7 @@ def test_continue__other_recordings_are_refused(learnt, tmp_path, make, message)
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_continue__bad_samples_are_named(learnt, tmp_path):
     pieces = [write_npy(tmp_path, f"{k}", part) for k, part in enumerate(np.split(ALL[LEARNT:], [50]))]
     continue_run(learnt("identity"), pieces[:1], tmp_path / "out")

@@ -166,6 +166,7 @@ def quietly(call, *arguments, **options):
         return call(*arguments, **options), [str(warning.message) for warning in told]
 
 
+@pytest.mark.slow
 def test_calibrate__twice_the_error_covers_the_rates_or_the_error_is_infinite_and_said_to_be():
     covered = {}
     for length, count in ((15, 200), (30, 100), (3000, 1)):

@@ -71,6 +71,7 @@ def dated(values, day):
     return xr.DataArray(values, dims=("time", "channel"), coords={"time": time, "channel": ["x", "y", "z"]})
 
 
+@pytest.mark.slow
 def test_observe__embedded_frames_with_dates_are_known_in_parts_too():
     frames = mo.identity(dated(smooth_motion(np.random.default_rng(0), 300, 3), "2020-03-09T12:00:00.1"))
     embedding = mo.embed(frames, n_modes=2)
@@ -81,6 +82,7 @@ def test_observe__embedded_frames_with_dates_are_known_in_parts_too():
         np.testing.assert_array_equal(np.concatenate([first["state"], second["state"]]), whole["state"])
 
 
+@pytest.mark.slow
 def test_observe__a_carry_of_a_later_day_is_refused():
     values = smooth_motion(np.random.default_rng(0), 300, 3)
     monday, tuesday = (mo.identity(dated(values, day)) for day in ("2020-03-09", "2020-03-10"))

@@ -79,6 +79,7 @@ def test_smooth__with_transitions_is_nearer_to_the_coordinates_than_the_filter(e
     assert (both["state_std"].mean("frame") <= turning["state_std"][:LEARNT].mean("frame") * 1.01).all()
 
 
+@pytest.mark.slow
 def test_auto__takes_transitions_where_a_bank_has_too_many_weights_for_the_frames():
     """Some hundred frames of eight coordinates; and not where there are many frames."""
     rng, n = np.random.default_rng(6), 1200

@@ -29,6 +29,7 @@ def join(n=6, **options):
     return CIRCLE.join({f"seed{seed:02d}": made_up(seed, **options) for seed in range(n)})
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_this_thread")
 def test_realisation__gives_finite_rates_in_order_and_with_units():
     found = circle_realisation(seed=3, n_frames=150)
@@ -43,6 +44,7 @@ def test_realisation__gives_finite_rates_in_order_and_with_units():
     np.testing.assert_array_equal(found["sensed_rate"][0], found["rate"].sel(alpha=0.0, epsilon_factor=1.0))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_this_thread")
 def test_realisation__finds_the_slowest_rate_in_few_frames():
     found = circle_realisation(seed=1, n_frames=400)

@@ -77,6 +77,7 @@ def test_draw__axes_are_labelled_with_units(joined, name):
         assert re.search(r"\bn = \d", found.caption), "how many were drawn"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:calibrate")
 def test_drift__names_stand_apart_and_the_future_is_marked(joined):
     figure = EXPERIMENTS["drift"].draw(joined["drift"])["correlation"]

@@ -52,6 +52,7 @@ def test_piece__frames_scores_and_reduced_pictures(tiny):
     assert float(piece.accuracy.sel(estimate="observer", label="note")) > 0.9
 
 
+@pytest.mark.slow
 def test_duet__has_no_rapid_run_and_both_instruments(tiny):
     piece = tiny["duet-0"]
     assert set(np.unique(piece.frame_instrument)) == {-1, 0, 1}

@@ -44,6 +44,7 @@ def test_page__no_error_no_request_and_every_panel_is_drawn(opened, shown):
     assert all(ink(opened, one) > 0 for one in boxes)
 
 
+@pytest.mark.slow
 def test_page__hostile_names_are_text(opened):
     assert opened.execute_script("return window.hacked") is None
     assert opened.find_elements(By.CSS_SELECTOR, "main img, main svg, main b:not(.tip b), main u, main a") == []
@@ -92,6 +93,7 @@ def test_page__hover_tells_values_and_marks_the_moment_everywhere(opened):
     until(lambda: ink(opened, above[-1]) != empty[0] and ink(opened, flat) != empty[1])
 
 
+@pytest.mark.slow
 def test_page__the_map_in_three_dimensions_turns(opened):
     (solid,) = canvases(opened, "map3")
     (above,) = canvases(opened, "map3", above=True)
@@ -112,6 +114,7 @@ def test_page__colours_follow_the_choice(opened):
     until(lambda: ink(opened, solid) != before)
 
 
+@pytest.mark.slow
 def test_page__fits_a_phone_and_a_sheet_of_paper(opened):
     try:
         size = {"width": 375, "height": 700, "deviceScaleFactor": 2, "mobile": True}

@@ -68,6 +68,7 @@ def test_bars__are_drawn_at_most_five_times_a_second_from_any_thread():
     assert len(drawn) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_progress__a_line_a_stage_where_nothing_can_be_redrawn():
     said = io.StringIO()
@@ -92,6 +93,7 @@ def test_progress__a_terminal_has_the_running_stage_on_its_last_line():
     assert said.getvalue().rpartition("\r\x1b[K")[2] == ""  # the line is clear at the end
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_progress__of_a_run_and_of_a_client(tmp_path, workers_here):
     np.save(tmp_path / "a.npy", FRAMES.values)

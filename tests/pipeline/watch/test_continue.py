@@ -3,12 +3,14 @@
 import json
 
 import numpy as np
+import pytest
 
 from manifold_observer.pipeline.watch.counts import from_text
 
 HISTOGRAM = ("--features", "histogram", "--frame", 10, "--bins", 4, "--n-modes", 2, "--cluster", "none")
 
 
+@pytest.mark.slow
 def test_continue__counts_what_it_adds(console, tmp_path):
     rng = np.random.default_rng(0)
     for name, n in (("a", 3000), ("b", 500)):

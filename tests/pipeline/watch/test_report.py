@@ -16,6 +16,7 @@ def work(client):
     return sum(dask.delayed(pow)(number, 2) for number in range(8)).compute(scheduler=client)
 
 
+@pytest.mark.slow
 def test_report__is_one_page_and_a_second_one_replaces_it(tmp_path, workers_here):
     pytest.importorskip("bokeh")
     file = tmp_path / "night.html"
