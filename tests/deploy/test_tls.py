@@ -8,6 +8,7 @@ import ssl
 import subprocess
 import sys
 import sysconfig
+import time
 import tomllib
 from pathlib import Path
 
@@ -60,12 +61,24 @@ def secured(made):
             started.append(
                 subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_" + rest[0], *rest[1:]], **streams)
             )
+        _wait_for(port)
         yield f"tls://127.0.0.1:{port}"
     finally:
         for process in started:
             process.terminate()
         for process in started:
             process.wait(timeout=WAIT)
+
+
+def _wait_for(port):
+    """Wait until the scheduler listens."""
+    until = time.monotonic() + WAIT
+    while True:
+        try:
+            return socket.create_connection(("127.0.0.1", port), timeout=WAIT).close()
+        except ConnectionRefusedError:
+            assert time.monotonic() < until
+            time.sleep(0.05)
 
 
 def command(folder, environment, address, out="out.zarr"):

@@ -13,7 +13,7 @@ from manifold_observer.pipeline.paper import sphere as paper_sphere
 from manifold_observer.pipeline.paper.experiments import EXPERIMENTS
 from manifold_observer.pipeline.paper.pictures import rendered
 
-pytestmark = pytest.mark.usefixtures("in_this_thread")
+pytestmark = [pytest.mark.usefixtures("in_this_thread"), pytest.mark.filterwarnings("ignore:calibrate")]
 
 
 def test_pieces__of_all_experiments_have_their_own_names_and_quick_is_less():
