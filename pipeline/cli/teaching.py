@@ -14,7 +14,26 @@ from .saying import LOUDNESS
 _NAME = "manifold-observer"
 
 
-class Taught(click.Command):
+class _Teaching(click.Command):
+    """What the help of commands and of groups has in common."""
+
+    examples: Sequence[str]
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Options of the command, then those of all commands."""
+        own = super().get_params(ctx)
+        helping = [option for option in own[-1:] if "--help" in option.opts]
+        return [*own[: len(own) - len(helping)], *LOUDNESS, *helping]
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what it does, examples, and what else there is to know."""
+        first, rest = _parted(self)
+        _write(formatter, first)
+        write_examples(ctx, formatter, self.examples)
+        _write(formatter, rest)
+
+
+class Taught(_Teaching):
     """A command that can be told to say less or more, and whose help has examples and exit codes.
 
     Parameters
@@ -30,19 +49,6 @@ class Taught(click.Command):
     def __init__(self, *words: Any, examples: Sequence[str] = (), codes: Sequence[int] = (), **options: Any) -> None:
         super().__init__(*words, **options)
         self.examples, self.codes = tuple(examples), (0, 1, 2, *codes)
-
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Options of the command, then those of all commands."""
-        own = super().get_params(ctx)
-        helping = [option for option in own[-1:] if "--help" in option.opts]
-        return [*own[: len(own) - len(helping)], *LOUDNESS, *helping]
-
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write what it does, examples, and what else there is to know."""
-        first, rest = _parted(self)
-        _write(formatter, first)
-        write_examples(ctx, formatter, self.examples)
-        _write(formatter, rest)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options of the command itself, then the settings, section by section."""
@@ -62,7 +68,7 @@ class Taught(click.Command):
             formatter.write_dl([(str(code), CODES[code]) for code in self.codes])
 
 
-class TaughtGroup(click.Group):
+class TaughtGroup(_Teaching, click.Group):
     """A group of such commands, in the order in which one comes to need them."""
 
     command_class = Taught
@@ -74,19 +80,6 @@ class TaughtGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names as they were added."""
         return list(self.commands)
-
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Options of the group, then those of all commands."""
-        own = super().get_params(ctx)
-        helping = [option for option in own[-1:] if "--help" in option.opts]
-        return [*own[: len(own) - len(helping)], *LOUDNESS, *helping]
-
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write what it is for, examples, and what else there is to know."""
-        first, rest = _parted(self)
-        _write(formatter, first)
-        write_examples(ctx, formatter, self.examples)
-        _write(formatter, rest)
 
 
 def write_examples(ctx: click.Context, formatter: click.HelpFormatter, examples: Sequence[str]) -> None:
