@@ -77,21 +77,9 @@ def through_landmarks(problem: Problem, checkpoint: Checkpoint) -> Found:
 
 def _refined(problem: Problem, checkpoint: Checkpoint, known: Found) -> Found:
     """Exact passes over the whole kernel, from what the landmarks gave."""
-    home, n = problem.decision.home, problem.table.n_frames
-    tiles, distances = _tiles(problem)
-    with _product(home, tiles, distances, known.scale, checkpoint, problem.progress) as matmat:
-        solved = solve(
-            matmat,
-            n,
-            problem.config,
-            problem.progress,
-            tolerance=TOLERANCES[home],
-            checkpoint=checkpoint,
-            warm=Warm(known.coordinates, known.degrees),
-            passes=problem.config.refine,
-        )
-    attrs = known.attrs | {"residual_from": "all frames", "home": home, "tile": _side(tiles)}
-    return _found(solved, known.scale, attrs)
+    warm = Warm(known.coordinates, known.degrees)
+    attrs = known.attrs | {"residual_from": "all frames"}
+    return _passes(problem, checkpoint, known.scale, warm, attrs, passes=problem.config.refine)
 
 
 def _promised(problem: Problem, checkpoint: Checkpoint) -> Found:
@@ -102,20 +90,30 @@ def _promised(problem: Problem, checkpoint: Checkpoint) -> Found:
     there, n = problem.decision.workers, problem.table.n_frames
     home = choose_home(n, problem.distance.itemsize, problem.config.home, there)
     problem = problem._replace(decision=replace(problem.decision, home=home))
+    warm = Warm(outcome.last.carried.coordinates, outcome.last.carried.degrees)
+    attrs: Attrs = {"residual_from": "measured"}
+    return told(_passes(problem, checkpoint, outcome.scale, warm, attrs, most=outcome.passes), outcome, problem)
+
+
+def _passes(
+    problem: Problem, checkpoint: Checkpoint, scale: Scale, warm: Warm, attrs: Attrs, **count: int | None
+) -> Found:
+    """Exact passes from where landmarks led: so many ``passes``, or until the residual is small and ``most``."""
+    config, home = problem.config, problem.decision.home
+    tolerance = config.residual_tolerance or TOLERANCES[home]
     tiles, distances = _tiles(problem)
-    with _product(home, tiles, distances, outcome.scale, checkpoint, problem.progress) as matmat:
+    with _product(home, tiles, distances, scale, checkpoint, problem.progress) as matmat:
         solved = solve(
             matmat,
-            n,
-            problem.config,
+            problem.table.n_frames,
+            config,
             problem.progress,
-            tolerance=problem.config.residual_tolerance or TOLERANCES[home],
+            tolerance=tolerance,
             checkpoint=checkpoint,
-            warm=Warm(outcome.last.carried.coordinates, outcome.last.carried.degrees),
-            most=outcome.passes,
+            warm=warm,
+            **count,
         )
-    attrs: Attrs = {"residual_from": "measured", "home": home, "tile": _side(tiles)}
-    return told(_found(solved, outcome.scale, attrs), outcome, problem)
+    return _found(solved, scale, attrs | {"home": home, "tile": _side(tiles)})
 
 
 def _tiles(problem: Problem) -> tuple[Tiling, list[Delayed]]:
