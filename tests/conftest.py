@@ -15,6 +15,7 @@ import uuid
 
 import pytest
 from hypothesis import HealthCheck, settings
+from profiles import PROFILE, QUICK
 
 # Tests start many processes, which would all compile the package anew where Python is told to keep no bytecode.
 sys.dont_write_bytecode = False
@@ -25,12 +26,11 @@ if "MANIFOLD_OBSERVER_CACHE" not in os.environ:
     os.environ["MANIFOLD_OBSERVER_CACHE"] = tempfile.mkdtemp(prefix="cache-of-tests-")
     atexit.register(shutil.rmtree, os.environ["MANIFOLD_OBSERVER_CACHE"], ignore_errors=True)
 
-QUICK = os.environ.get("HYPOTHESIS_PROFILE", "quick") == "quick"
 no_clock = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("quick", max_examples=8, **no_clock)
 settings.register_profile("all", max_examples=15, **no_clock)
 settings.register_profile("ci", max_examples=300, print_blob=True, **no_clock)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+settings.load_profile(PROFILE)
 
 # Files that take longest, the slowest first: begun late, one of them would keep a single process busy at the end.
 SLOW = [

@@ -2,20 +2,19 @@
 
 import dataclasses
 import itertools
-import os
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
+from profiles import QUICK
 
 import manifold_observer.pipeline as mo
 from manifold_observer.tasks.engine import kernel, quadratic
 from reference import dense
 
 seeds = st.integers(0, 2**32 - 1)
-QUICK = os.environ.get("HYPOTHESIS_PROFILE", "quick") == "quick"
 
 
 def examples(number):
@@ -28,8 +27,8 @@ def share(cases, of):
     return list(cases)[:: of if QUICK else 1]
 
 
-whole = pytest.mark.skipif(QUICK, reason="takes long: it runs with HYPOTHESIS_PROFILE=all")
-"""For tests of half a minute whose parts have quicker tests of their own."""
+seldom = pytest.mark.skipif(QUICK, reason="takes long, and others are near it: HYPOTHESIS_PROFILE=all")
+"""For tests that take long and whose parts have quicker tests of their own."""
 
 _GROUPS = {"engine": mo.Engine, "geometry": mo.Geometry}
 

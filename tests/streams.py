@@ -104,3 +104,16 @@ def grow(path, values, **coords):
     """Add rows as xarray's append does."""
     recording = xr.DataArray(values, dims=("time", "channel"), coords=coords, name="recording")
     recording.to_zarr(path, zarr_format=3, consolidated=False, append_dim="time")
+
+
+def acting(*actions):
+    """A wait that does the next thing, and asks to stop when there is none left."""
+    left = list(actions)
+
+    def wait(_seconds):
+        if not left:
+            return True
+        left.pop(0)()
+        return False
+
+    return wait

@@ -14,7 +14,7 @@ import dask
 import numpy as np
 import pytest
 
-from strategies import whole
+from strategies import seldom
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +88,7 @@ def test_extension__every_way_is_scored_and_the_observer_is_best():
     assert sum(means["observer"]) > sum(means["nystrom"])
 
 
-@whole
+@seldom
 def test_compare_packages__every_way_is_read_and_a_failure_is_a_row():
     benchmark = importlib.import_module("compare_packages")
     pythons = benchmark.interpreters(None) | {"xeofs": "/bin/false"}
@@ -137,7 +137,7 @@ def test_overhead__plain_loop_and_engine_are_timed(imported, monkeypatch):
     assert result["one_worker_over_two"] > 0
 
 
-@whole
+@seldom
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
 def test_interrupted__goes_on_from_the_pass_that_was_kept():
     options = {"method": "exact", "home": "recomputed", "tile": 256, "residual_tolerance": 1e-8}
@@ -152,7 +152,7 @@ def test_window_landmarks__time_a_frame_is_compared(imported):
     assert rows[-1]["largest_over_smallest"] >= 1
 
 
-@whole
+@seldom
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
 def test_sound_memory__peaks_are_within_the_plan():
     options = ["--n-modes", "2", "--method", "landmarks", "--landmarks", "40"]
@@ -188,7 +188,7 @@ def test_faults__prints_a_table_and_finds_nothing():
     assert done.stdout.splitlines()[-1].endswith("| 0 |")
 
 
-@whole
+@seldom
 def test_one_map__states_agree_across_recordings_where_separate_ones_do_not(monkeypatch):
     one_map = importlib.import_module("one_map")
     monkeypatch.setattr(one_map, "SENSORS", 10)
@@ -202,7 +202,7 @@ def test_one_map__states_agree_across_recordings_where_separate_ones_do_not(monk
     assert max(share for kind, shares in outside.items() if kind != "gain" for share in shares) < 0.1
 
 
-@whole
+@seldom
 def test_large_files__open_at_once_and_stay_small():
     pytest.importorskip("h5netcdf")
     large = importlib.import_module("large_files")
@@ -281,7 +281,7 @@ def test_thousand_workers__a_pass_is_one_of_the_real_graph(method, n_frames):
     assert row["megabytes_of_results"] > 0
 
 
-@whole
+@seldom
 def test_thousand_workers__many_panels_are_added_up_by_the_workers(monkeypatch):
     script = importlib.import_module("thousand_workers")
     few = script.run("exact", 20_000, 12, passes=1, hasten=0.02)

@@ -14,7 +14,7 @@ from slurm_here import missing, slurm
 
 from manifold_observer.pipeline.clusters.cluster import connect
 from manifold_observer.pipeline.clusters.config import ClusterConfig
-from strategies import QUICK, share, whole
+from strategies import seldom, share
 
 WAIT = 120
 REASON = missing()
@@ -150,7 +150,7 @@ memory = "2GiB"
 """
 
 
-@whole
+@seldom
 def test_slurm__a_corpus_has_the_bits_of_one_on_this_machine(queue, tmp_path):
     (tmp_path / "in").mkdir()
     for number in range(3):
@@ -170,7 +170,7 @@ def test_slurm__a_corpus_has_the_bits_of_one_on_this_machine(queue, tmp_path):
     until(lambda: not listed(queue), "jobs were left behind")
 
 
-@pytest.mark.skipif(QUICK, reason="takes a while")
+@seldom
 def test_slurm__jobs_end_with_a_driver_that_was_killed_and_the_next_run_clears_up(queue, folder):
     with run(folder, queue, "killed.zarr", *JOBS) as job:
         until(lambda: any(folder.rglob("*pass-001*")), "no pass was kept")

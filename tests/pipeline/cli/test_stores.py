@@ -11,7 +11,7 @@ from manifold_observer.pipeline.cli.commands import main
 from manifold_observer.pipeline.jobs.stream import stream_dataset
 from manifold_observer.pipeline.stores.address import place
 from manifold_observer.pipeline.stores.objects import read, sizes, upload, write
-from strategies import QUICK
+from strategies import seldom
 
 WALK = np.sin(np.arange(400)[:, None] / [5, 7, 9]) + 0.1 * np.random.default_rng(0).normal(size=(400, 3))
 OPTIONS = ["--features", "identity", "--n-modes", "2"]
@@ -88,7 +88,7 @@ def test_run__refuses_in_one_sentence(walk, capsys, words, sentence):
     assert "Traceback" not in err
 
 
-@pytest.mark.skipif(QUICK, reason="it takes two runs more: HYPOTHESIS_PROFILE=all")
+@seldom
 def test_run__on_a_cluster_workers_write_to_the_bucket(walk, workers_here, tmp_path):
     config = mo.RunConfig(mo.FeatureConfig("identity"), embedding=mo.EmbedConfig(n_modes=2))
     with workers_here(2):

@@ -14,10 +14,9 @@ from manifold_observer.pipeline.corpus.ledger import read_ledger
 from manifold_observer.pipeline.corpus.listing import items_of
 from manifold_observer.pipeline.corpus.maps import current_map, fit_for
 from manifold_observer.pipeline.jobs.events import listen
-from strategies import QUICK, share
+from strategies import seldom, share
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
-seldom = pytest.mark.skipif(QUICK, reason="takes seconds, and others are near it")
 RUN = mo.RunConfig(mo.FeatureConfig("identity"), embedding=mo.EmbedConfig(n_modes=2))
 HOW = mo.MapConfig(frames=160, stretch=40)
 

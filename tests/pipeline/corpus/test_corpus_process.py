@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from strategies import QUICK
+from strategies import QUICK, seldom
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -31,7 +31,7 @@ def test_kills__of_the_driver_end_with_the_same_bits(benchmark, tmp_path):
     assert found["kills"] == (1 if QUICK else 2)
 
 
-@pytest.mark.skipif(QUICK, reason="starts many workers")
+@seldom
 def test_kills__of_workers_end_with_the_same_bits(benchmark, tmp_path):
     kills = benchmark("corpus_kills")
     kills.make(tmp_path, 3, 40, "local")
@@ -88,7 +88,7 @@ def test_broken__twenty_recordings_cost_twenty_sentences(benchmark, tmp_path):
     assert all(found["sentences"].values())
 
 
-@pytest.mark.skipif(QUICK, reason="starts many processes")
+@seldom
 def test_rate__can_be_measured(benchmark, tmp_path):
     found = benchmark("corpus_rate").measured(tmp_path, 2, 40, 1, "none")
     assert found["corpus"] > 0

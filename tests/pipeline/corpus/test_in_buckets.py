@@ -13,7 +13,7 @@ from manifold_observer.pipeline.jobs.events import listen
 from manifold_observer.pipeline.stores.address import place
 from manifold_observer.pipeline.stores.objects import look, read, remove, sizes, upload, write
 from manifold_observer.pipeline.stores.zarrs import zarr_target
-from strategies import QUICK
+from strategies import seldom
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 RUN = mo.RunConfig(mo.FeatureConfig("identity"), embedding=mo.EmbedConfig(n_modes=2))
@@ -72,7 +72,7 @@ def test_run_corpus__in_a_bucket(bucket, tmp_path):
     assert [look(place(f"{bucket}/out/{name}.zarr/zarr.json")) is None for name in "ab"] == [True, False]
 
 
-@pytest.mark.skipif(QUICK, reason="it takes two runs more: HYPOTHESIS_PROFILE=all")
+@seldom
 def test_run_corpus__a_store_that_is_busy_is_asked_again(bucket, s3, tmp_path):
     put(tmp_path, place(f"{bucket}/in/a.npy"), 1)
     config = mo.CorpusConfig([f"{bucket}/in/a.npy"], f"{bucket}/out", RUN, backoff=0.0, folder=str(tmp_path))
@@ -100,7 +100,7 @@ def test_run__skip_existing_of_a_bucket(bucket, tmp_path):
         made_already([recording], out, RUN)
 
 
-@pytest.mark.skipif(QUICK, reason="it takes two runs more: HYPOTHESIS_PROFILE=all")
+@seldom
 def test_run_corpus__one_map_over_recordings_in_a_bucket(bucket, tmp_path):
     for seed in range(2):
         put(tmp_path, place(f"{bucket}/in/{seed}.npy"), seed, n=150)

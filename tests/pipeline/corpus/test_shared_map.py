@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import manifold_observer.pipeline as mo
-from strategies import QUICK
+from strategies import seldom
 
-seldom = pytest.mark.skipif(QUICK, reason="takes seconds, and others are near it")
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 CONFIG = mo.RunConfig(mo.FeatureConfig("identity"), mo.OpenConfig(sampling_rate=10.0), mo.EmbedConfig(n_modes=3))
 HOW = mo.MapConfig(frames=600, stretch=50)

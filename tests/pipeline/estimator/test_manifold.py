@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.estimator.manifold import EXPECTED_FAILED_CHECKS
-from strategies import QUICK, smooth_motion
+from strategies import seldom, smooth_motion
 
 X = smooth_motion(np.random.default_rng(0), 300, 4)
 TRAIN, TEST = X[:200], X[200:]
@@ -33,7 +33,7 @@ def fitted():
     return mo.ManifoldObserver(n_modes=2).fit(TRAIN)
 
 
-@pytest.mark.skipif(QUICK, reason="eight seconds: HYPOTHESIS_PROFILE=all")
+@seldom
 @pytest.mark.filterwarnings("ignore")
 def test_estimator__passes_all_checks_of_scikit_learn_but_those_about_single_rows():
     found = check_estimator(mo.ManifoldObserver(), expected_failed_checks=EXPECTED_FAILED_CHECKS, on_fail=None)

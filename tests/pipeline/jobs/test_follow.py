@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from streams import ALL, EMBED, LEARNT, assert_same, everything, grow, one_run, write_npy, write_zarr
+from streams import ALL, EMBED, LEARNT, acting, assert_same, everything, grow, one_run, write_npy, write_zarr
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.graph.ending import Ending, unheard
@@ -24,25 +24,12 @@ from strategies import share
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
 
-def arriving(*actions):
-    """A wait that does the next thing, and asks to stop when there is none left."""
-    left = list(actions)
-
-    def wait(_seconds):
-        if not left:
-            return True
-        left.pop(0)()
-        return False
-
-    return wait
-
-
 @pytest.mark.slow
 def test_follow__a_growing_recording(tmp_path):
     recording, result = write_zarr(tmp_path, "recording", ALL[:503]), tmp_path / "result.zarr"
     run([recording], result, RunConfig(mo.FeatureConfig("stft", frame=10), embedding=mo.EmbedConfig(**EMBED)))
     cuts = [503, 506, 530, 531, 700, len(ALL)]
-    waits = arriving(*(lambda a=a, b=b: grow(recording, ALL[a:b]) for a, b in itertools.pairwise(cuts)))
+    waits = acting(*(lambda a=a, b=b: grow(recording, ALL[a:b]) for a, b in itertools.pairwise(cuts)))
     steps = list(follow(result, [recording], tmp_path / "out", wait=waits))
     assert [step.added for step in steps] == [3, 17, 11]
     assert [step.total for step in steps] == [3, 20, 31]
@@ -60,7 +47,7 @@ def test_follow__files_that_appear_and_are_not_ready(learnt, tmp_path):
         (folder / "1.npy").write_bytes(whole[:-100])
         write_npy(folder, "2", parts[2])
 
-    waits = arriving(
+    waits = acting(
         folder.mkdir,
         lambda: write_npy(folder, "0", parts[0]),
         half_written,

@@ -14,7 +14,7 @@ from manifold_observer.pipeline.frames import segments
 from manifold_observer.pipeline.graph import limits
 from manifold_observer.pipeline.jobs import filling, store
 from manifold_observer.tasks.engine import extension
-from strategies import whole
+from strategies import seldom
 
 PACKAGE = "manifold_observer.pipeline"
 # Modules that ask from where on a recording is long.
@@ -167,7 +167,7 @@ def graph_bytes(dataset):
     )
 
 
-@whole
+@seldom
 def test_states__what_is_sent_for_them_does_not_grow_with_the_frames(tmp_path, long_from):
     long_from(200)
     sizes, sent = (600, 2400), []

@@ -18,7 +18,7 @@ from manifold_observer.pipeline.jobs import run as job
 from manifold_observer.pipeline.stores.address import place
 from manifold_observer.pipeline.stores.objects import look, read, sizes, write, write_new
 from manifold_observer.pipeline.stores.refusals import StoreError
-from strategies import QUICK, share
+from strategies import seldom, share
 
 WORDS = ["--features", "identity", "--n-modes", "2", "--home", "recomputed", "--form", "quadratic", "--tile", "64"]
 COMMAND = [sys.executable, "-m", "manifold_observer.pipeline.cli.entry", "run", "--cluster", "none"]
@@ -106,7 +106,7 @@ def test_writing__killed_while_an_earlier_result_is_replaced_one_of_both_comes_b
     assert by_name(out) == small
 
 
-@pytest.mark.skipif(QUICK, reason="it takes two runs more: HYPOTHESIS_PROFILE=all")
+@seldom
 def test_run__killed_in_its_passes_the_same_command_resumes(walk, bucket, s3):
     out = place(f"{bucket}/walk.zarr")
     command = [*COMMAND, *WORDS, "--window", "9", str(walk / "walk.npy"), str(out)]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from streams import acting
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.jobs.config import RunConfig
@@ -32,19 +33,6 @@ def learnt(tmp_path_factory, in_this_thread):
     folder = tmp_path_factory.mktemp("learnt")
     run([table(folder / "a.csv", WALK[:LEARNT])], folder / "out.zarr", CONFIG)
     return folder / "out.zarr"
-
-
-def acting(*actions):
-    """A wait that does the next thing, and asks to stop when there is none left."""
-    left = list(actions)
-
-    def wait(_seconds):
-        if not left:
-            return True
-        left.pop(0)()
-        return False
-
-    return wait
 
 
 def append(path, text):
