@@ -108,7 +108,7 @@ def exact_memory(shape: Shape, home: str, passes: int, n_workers: int) -> Memory
     worker = BASE_BYTES + shape.block_bytes(n) + kept + task + 8 * n * shape.n_axes
     krylov = 8 * n * shape.width * (2 * passes + 6)
     gathered = 8 * n * shape.width * (2 if many else units + 1)
-    whole = n * n * (8 + shape.itemsize) if home == "local" else 0
+    whole = 2 * tile_bytes(n, shape.itemsize) if home == "local" else 0
     return Memory(task, worker, CALLER_BYTES + krylov + gathered + whole + 16 * n * shape.n_axes)
 
 

@@ -121,17 +121,21 @@ def distance_panels(tiles: Tiling) -> list[Delayed]:
     return [task(_distances, [tiles.blocks[number] for number in plan.blocks], plan) for plan in tiles.panels]
 
 
-def local_product(tiles: Tiling, distances: list[Delayed], scale: Scale, progress: Progress) -> MatMat:
-    """Product with a small kernel that is brought here whole: a pass over it costs less than asking for one."""
+def local_product(
+    tiles: Tiling, distances: list[Delayed], scale: Scale, progress: Progress, over: Callable[..., Any] = map
+) -> MatMat:
+    """Product with a small kernel whose tiles are brought here: a pass over it costs less than asking for one.
+
+    ``over`` is a ``map``, such as that of a pool of threads.
+    """
     made = [
         task(_affinities, part, _own_scale(tiles, plan, scale))
         for part, plan in zip(distances, tiles.panels, strict=True)
     ]
-    n = tiles.n_frames
-    matrix = np.empty((n, n))
-    for part, plan in zip(compute(made, "kernel", progress), tiles.panels, strict=True):
-        panel.assemble(matrix, part.tiles, part.corners, tiles.of(plan, np.arange(n)))
-    return partial(panel.whole_product, matrix)
+    held = [tile for part in compute(made, "kernel", progress) for tile in part.tiles]
+    numbers = [pair for plan in tiles.panels for pair in plan.numbers]
+    corners = [(tiles.spans[i][0], tiles.spans[j][0]) for i, j in numbers]
+    return partial(panel.exact_product, held, corners, numbers=numbers, over=over)
 
 
 def resident_product(tiles: Tiling, distances: list[Delayed], scale: Scale, progress: Progress) -> MatMat:
