@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from dask.delayed import Delayed
-
 from manifold_observer.tasks.engine.kernel import Scale
 
-from ..graph.compute import persist
+from ..graph.compute import compute, persist
 from ..graph.progress import Progress
 from ..graph.threads import threads_here
 from .blocks import make_blocks
@@ -23,7 +21,7 @@ from .landmarks import embed_landmarks, near
 from .problem import Found, Problem
 from .promise import through, told
 from .rounds import approach
-from .scales import find_scale
+from .scales import Distances, find_scale
 from .tiledisk import require_space, tiles_bytes
 from .tiling import (
     MatMat,
@@ -128,20 +126,22 @@ def _passes(
     return _found(solved, scale, attrs | {"home": home, "tile": _side(tiles)})
 
 
-def _tiles(problem: Problem) -> tuple[Tiling, list[Delayed]]:
-    """Blocks on the workers, and panels of distances, computed only where all of them are wanted twice."""
+def _tiles(problem: Problem) -> tuple[Tiling, Distances]:
+    """Blocks on the workers, and panels of distances: here, or computed only where all of them are wanted twice."""
     made = make_blocks(problem.table, problem.distance, problem.spans, problem.progress)
     tiles = tiling(made, problem.spans, problem.distance.precision, problem.decision.workers.number)
     distances = distance_panels(tiles)
+    if problem.decision.home == "local":
+        return tiles, compute(distances, "distances", problem.progress)
     looked_at = isinstance(problem.config.epsilon, str) and problem.table.n_frames <= EXACT_MEDIAN_FRAMES
-    if problem.decision.home in ("local", "resident") and looked_at:
+    if problem.decision.home == "resident" and looked_at:
         distances = persist(distances, "distances", problem.progress)
     return tiles, distances
 
 
 @contextmanager
 def _product(
-    home: str, tiles: Tiling, distances: list[Delayed], scale: Scale, checkpoint: Checkpoint, progress: Progress
+    home: str, tiles: Tiling, distances: Distances, scale: Scale, checkpoint: Checkpoint, progress: Progress
 ) -> Iterator[MatMat]:
     """Product with the kernel, its tiles in the home that was chosen; what lies on disk is gone at the end."""
     if home == "local":

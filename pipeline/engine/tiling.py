@@ -122,17 +122,16 @@ def distance_panels(tiles: Tiling) -> list[Delayed]:
 
 
 def local_product(
-    tiles: Tiling, distances: list[Delayed], scale: Scale, progress: Progress, over: Callable[..., Any] = map
+    tiles: Tiling, distances: list[Panel], scale: Scale, progress: Progress, over: Callable[..., Any] = map
 ) -> MatMat:
-    """Product with a small kernel whose tiles are brought here: a pass over it costs less than asking for one.
+    """Product with a small kernel whose tiles are held here: a pass over it costs less than asking for one.
 
-    ``over`` is a ``map``, such as that of a pool of threads.
+    ``distances`` become the kernel; ``over`` is a ``map``, such as that of a pool of threads.
     """
-    made = [
-        task(_affinities, part, _own_scale(tiles, plan, scale))
-        for part, plan in zip(distances, tiles.panels, strict=True)
-    ]
-    held = [tile for part in compute(made, "kernel", progress) for tile in part.tiles]
+    progress("kernel", 0, len(distances))
+    scales = [_own_scale(tiles, plan, scale) for plan in tiles.panels]
+    held = [tile for part in over(_made_affinities, distances, scales) for tile in part.tiles]
+    progress("kernel", len(distances), len(distances))
     numbers = [pair for plan in tiles.panels for pair in plan.numbers]
     corners = [(tiles.spans[i][0], tiles.spans[j][0]) for i, j in numbers]
     return partial(panel.exact_product, held, corners, numbers=numbers, over=over)
@@ -291,16 +290,21 @@ def _distances(blocks: list[Block], plan: PanelPlan) -> Panel:
     return Panel(tiles, corners)
 
 
-def _affinities(distances: Panel, how: Scale) -> Panel:
-    """One panel of the kernel from one of distances, which may still be wanted."""
+def _affinities(distances: Panel, how: Scale, in_place: bool = False) -> Panel:
+    """One panel of the kernel from one of distances, which may still be wanted unless it is ``in_place``."""
     tiles = []
     for tile, (row, column) in zip(distances.tiles, distances.corners, strict=True):
         if how.local is None:
-            tiles.append(kernel.kernel_from_distances(tile, how.epsilon))
+            tiles.append(kernel.kernel_from_distances(tile, how.epsilon, tile if in_place else None))
         else:
             rows, columns = how.local[row : row + tile.shape[0]], how.local[column : column + tile.shape[1]]
             tiles.append(kernel.kernel_local(tile, rows, columns))
     return Panel(tiles, distances.corners)
+
+
+def _made_affinities(distances: Panel, how: Scale) -> Panel:
+    """The same of distances that nobody wants any more, in their memory; what a cluster sent may be read alone."""
+    return _affinities(distances, how, all(tile.flags.writeable for tile in distances.tiles))
 
 
 def _together(blocks: list[Block]) -> list[Block]:
