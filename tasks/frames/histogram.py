@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from manifold_observer.tasks.arrays import Array, Floats, Integers
-from manifold_observer.tasks.frames.framing import STRIP_NUMBERS, frame_view
+from manifold_observer.tasks.frames.framing import frame_view
 
+# Samples that are worked on at a time.
+_STRIP_NUMBERS = 2**15
 # Cells up to which a comparison with every edge takes less time than finding the cell by arithmetic, or by bisection.
 _FEW_CELLS = 24
 # Whole numbers up to this are whole in double precision, too.
@@ -69,18 +71,20 @@ def histogram(samples: Array, frame: int, edges: Array, hop: int | None = None, 
     """
     cells = _cells(samples, edges, clip)
     frames, width = frame_view(cells, frame, hop or frame), samples.shape[1] * (len(edges) - 1)
-    counts, step = np.empty((len(frames), width)), max(1, STRIP_NUMBERS // max(1, frame * samples.shape[1]))
+    counts, step = np.empty((len(frames), width)), max(1, _STRIP_NUMBERS // max(1, frame * samples.shape[1]))
+    room = np.empty((min(step, len(frames)), *frames.shape[1:]), np.intp)
     for first in range(0, len(frames), step):
-        counts[first : first + step] = _counts(frames[first : first + step], len(edges) - 1)
+        part = frames[first : first + step]
+        counts[first : first + step] = _counts(part, len(edges) - 1, room[: len(part)])
     counts /= frame
     return counts
 
 
-def _counts(cells: Array, n_bins: int) -> Integers:
+def _counts(cells: Array, n_bins: int, room: Integers) -> Integers:
     """How often every cell occurs, channel by channel, in some frames (n_frames, frame, channels)."""
     n_frames, _, channels = cells.shape
-    first = n_bins * np.arange(n_frames * channels).reshape(n_frames, 1, channels)
-    counted = np.bincount((cells + first).ravel(), minlength=n_frames * channels * n_bins)
+    numbers = np.add(cells, n_bins * np.arange(n_frames * channels).reshape(n_frames, 1, channels), out=room)
+    counted = np.bincount(numbers.ravel(), minlength=n_frames * channels * n_bins)
     return np.asarray(counted.reshape(n_frames, channels * n_bins))
 
 
@@ -88,7 +92,7 @@ def _cells(samples: Array, edges: Array, clip: bool) -> Array:
     """Cell number of every sample, checked against the edges; some at a time, which stay in cache."""
     samples = samples.view(np.uint8) if samples.dtype == bool else samples
     cells = np.empty(samples.shape, np.min_scalar_type(len(edges) - 1))
-    step = max(1, STRIP_NUMBERS // max(1, samples.shape[1]))
+    step = max(1, _STRIP_NUMBERS // max(1, samples.shape[1]))
     find = _finder(edges, samples.dtype)
     for first in range(0, len(samples), step):
         part = samples[first : first + step]

@@ -12,6 +12,9 @@ from scipy import fft
 from manifold_observer.tasks.arrays import Array, Floats
 from manifold_observer.tasks.frames.framing import frame_view, strips
 
+# Numbers that are transformed at a time: their spectra are room that the system gives anew, in little time if little.
+_STRIP_NUMBERS = 2**14
+
 
 def stft_magnitude(samples: Array, frame: int, hop: int | None = None, window: str = "hann") -> Floats:
     r"""Linear magnitude of the short-time Fourier transform, channel by channel.
@@ -50,7 +53,7 @@ def stft_magnitude(samples: Array, frame: int, hop: int | None = None, window: s
     """
     frames = np.moveaxis(frame_view(samples, frame, hop or frame), 1, -1)
     spectra, taper = np.empty((*frames.shape[:2], frame // 2 + 1)), _taper(window, frame)
-    for part, wide in strips(frames):
+    for part, wide in strips(frames, _STRIP_NUMBERS):
         np.abs(fft.rfft(np.multiply(wide, taper, out=wide), axis=-1), out=spectra[part])
     return spectra.reshape(len(frames), samples.shape[1] * (frame // 2 + 1))
 
