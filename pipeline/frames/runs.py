@@ -20,8 +20,12 @@ from manifold_observer.tasks.frames import log_rms as log_rms_task
 
 from ..graph.limits import Memory, require, workers
 from ..graph.slabs import Reading, kept_bytes, source_of
+from ..graph.spans import Span
 from .bounds import feature_memory
 from .segments import FrameRun
+
+# Bytes that are read and worked on while they are in cache, and how many overlaps of frames they hold at least.
+_PIECE_BYTES, _OVERLAPS = 2**20, 8
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,32 @@ def _even(lengths: tuple[int, ...]) -> bool:
 
 def _read_and_compute(reading: Reading, runs: list[FrameRun], cut: Cut) -> NDArray[np.float64]:
     """One task that reads its own samples."""
+    if len(runs) == 1 and reading.seeks:
+        return _read_in_pieces(reading, runs[0], cut)
     return _compute_runs(reading.read(), runs, cut)
+
+
+def _read_in_pieces(reading: Reading, run: FrameRun, cut: Cut) -> NDArray[np.float64]:
+    """One task that works on samples while they are in cache, and the disk reads those that follow."""
+    pieces = _pieces(run, cut, reading.source.row_bytes)
+    frames, first = np.empty((run.n_frames, cut.n_features)), 0
+    for (start, _), samples in zip(pieces, reading.pieces(pieces), strict=True):
+        own = _compute_run(aligned(np.ascontiguousarray(samples)), cut.compute, start, cut.length, cut.stride)
+        frames[first : first + len(own)] = own
+        first += len(own)
+    return frames
+
+
+def _pieces(run: FrameRun, cut: Cut, row_bytes: int) -> list[Span]:
+    """Samples of a run in pieces of whole frames; where frames overlap, samples are read again, few of them."""
+    overlap = max(0, cut.length - cut.stride)
+    few = max(_PIECE_BYTES // row_bytes, _OVERLAPS * overlap) // cut.stride
+    firsts = [*range(0, run.n_frames, max(1, few))]
+    starts = [run.first_sample + first * cut.stride for first in firsts]
+    last = run.samples(cut.length, cut.stride)[1]
+    return [
+        (start, min(following + overlap, last)) for start, following in zip(starts, [*starts[1:], last], strict=True)
+    ]
 
 
 def _compute_runs(samples: NDArray[Any], runs: list[FrameRun], cut: Cut) -> NDArray[np.float64]:

@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from manifold_observer.tasks.arrays import Array, Floats
-from manifold_observer.tasks.frames.framing import frame_view
+from manifold_observer.tasks.frames.framing import frame_view, strips
+
+# Numbers that are transformed at a time: their spectra are room that the system gives anew, in little time if little.
+_STRIP_NUMBERS = 2**14
 
 
 def stft_magnitude(samples: Array, frame: int, hop: int | None = None, window: str = "hann") -> Floats:
@@ -48,10 +51,11 @@ def stft_magnitude(samples: Array, frame: int, hop: int | None = None, window: s
     >>> stft_magnitude(wave, 8).round(2)
     array([[0., 1., 2., 1., 0.]])
     """
-    frames = frame_view(samples, frame, hop or frame)
-    tapered = np.moveaxis(frames, 1, -1) * _taper(window, frame)
-    spectra = np.abs(fft.rfft(tapered, axis=-1))
-    return spectra.reshape(len(frames), samples.shape[1] * (frame // 2 + 1)).astype(np.float64, copy=False)
+    frames = np.moveaxis(frame_view(samples, frame, hop or frame), 1, -1)
+    spectra, taper = np.empty((*frames.shape[:2], frame // 2 + 1)), _taper(window, frame)
+    for part, wide in strips(frames, _STRIP_NUMBERS):
+        np.abs(fft.rfft(np.multiply(wide, taper, out=wide), axis=-1), out=spectra[part])
+    return spectra.reshape(len(frames), samples.shape[1] * (frame // 2 + 1))
 
 
 def _taper(window: str, frame: int) -> NDArray[np.float64]:
