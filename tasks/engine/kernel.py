@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from manifold_observer.tasks.arrays import Array, Floats
-from manifold_observer.tasks.engine.cache import rows_at_a_time
+from manifold_observer.tasks.engine.cache import add_transposed, rows_at_a_time
 from manifold_observer.tasks.engine.protocols import Block
 
 
@@ -138,9 +138,11 @@ def to_affinities(tile: Array, epsilon: float) -> Array:
 
 def symmetric(tile: Array) -> Array:
     """A tile of distances on the diagonal made exactly symmetric, with an exact zero diagonal."""
-    tile = (tile + tile.T) / 2
-    np.fill_diagonal(tile, 0)
-    return tile
+    both = tile.copy()
+    add_transposed(both, tile)
+    both /= 2
+    np.fill_diagonal(both, 0)
+    return both
 
 
 def kernel_from_distances(distances: Array, epsilon: float, out: Array | None = None) -> Array:
