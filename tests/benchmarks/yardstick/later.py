@@ -94,7 +94,8 @@ def bearing(length: int = 1600, seed: int = 34) -> Case:
     rng = np.random.default_rng(seed)
     rate, frame = 4000, 200
     n = length * frame
-    pieces = np.array_split(np.arange(length), np.sort(rng.choice(np.arange(200, length - 200, 50), 3, replace=False)))
+    ends = rng.choice(np.arange(length // 8, length - length // 8, length // 32), 3, replace=False)
+    pieces = np.array_split(np.arange(length), np.sort(ends))
     wear = np.concatenate([np.linspace(0, 1, len(piece)) ** rng.uniform(1, 3) for piece in pieces])
     speed, load = 1 + 0.15 * _walk(rng, length, 60), np.exp(0.4 * _walk(rng, length, 20))
     each = {name: np.repeat(values, frame) for name, values in (("wear", wear), ("speed", speed), ("load", load))}
