@@ -8,7 +8,7 @@ import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.engine.config import EmbedConfig
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
-N, P = 700, 48
+N, P = 500, 48
 
 
 def frames_with(size, seed=0):
@@ -75,3 +75,20 @@ def test_auto__is_kept_by_settings_and_other_words_are_refused():
     for wrong in ("many", 0, 2.5):
         with pytest.raises(ValueError, match=r"max_axes must be at least 1, or 'auto', or None; got"):
             EmbedConfig(max_axes=wrong)
+
+
+@pytest.mark.slow
+def test_auto__of_a_map_that_is_made_again_gives_the_same_bits(tmp_path):
+    """The number of axes is learnt, and neither the form nor the numbers of a map depend on where it is made."""
+    paths = []
+    for seed in range(2):
+        paths.append(tmp_path / f"night_{seed}.npy")
+        np.save(paths[-1], frames_with(1.2, seed=0)[0].values[seed * 250 : (seed + 1) * 250])
+    config = mo.RunConfig(
+        mo.FeatureConfig("identity"), mo.OpenConfig(sampling_rate=10.0), mo.EmbedConfig(n_modes=3, condition="none")
+    )
+    how = mo.MapConfig(frames=500, stretch=100)
+    one, other = (mo.fit_map(paths, tmp_path / f"{name}.zarr", config, how) for name in ("one", "other"))
+    assert one.embedding.sizes["axis"] == 40
+    assert one.embedding.attrs["max_axes"] == "auto"
+    assert one.fingerprint == other.fingerprint
