@@ -310,9 +310,9 @@ def measure(rows: Table, total: Moments, config: EmbedConfig, progress: Progress
     shrunk = shrink(rows, usual, config.window, config, progress)
     if config.max_axes == "auto" and turned.axes.width == MORE_AXES:
         beyond = further(rows, turned, config.window, shrunk, config)
-        if beyond.lasts:
-            usual, shrunk = turned, shrink(rows, turned, config.window, config, progress)
-        shrunk = shrunk._replace(further=beyond)
+        if not beyond.lasts:
+            return Measured(metric._replace(shrinkage=shrunk.how), usual.axes, shrunk._replace(further=beyond))
+        usual, shrunk = turned, shrink(rows, turned, config.window, config, progress, beyond)
     return Measured(metric._replace(shrinkage=shrunk.how), usual.axes, shrunk)
 
 

@@ -131,11 +131,13 @@ def leading(rows: Table, total: Moments, most: int) -> Turned:
     return Turned(Axes(total.mean, basis, rows.conditioning), values)
 
 
-def shrink(rows: Table, turned: Turned, window: int, config: EmbedConfig, progress: Progress) -> Shrunk:
+def shrink(
+    rows: Table, turned: Turned, window: int, config: EmbedConfig, progress: Progress, further: Further | None = None
+) -> Shrunk:
     """Learn how far local covariances are shrunk, and towards what; it computes.
 
     With ``config.shrinkage="auto"`` both targets are tried on a sample of frames, and the one is taken whose
-    coordinates foretell more of the features.
+    coordinates foretell more of the features; of those beyond the usual axes, where more axes were taken for these.
     """
     spans = sample_spans(rows.n_frames, _WINDOW_RUN, _WINDOWS)
     compared = sample_spans(rows.n_frames, _COMPARED_RUN, _COMPARED)
@@ -146,8 +148,9 @@ def shrink(rows: Table, turned: Turned, window: int, config: EmbedConfig, progre
     tasks: list[Delayed] = [task(_foretell, *sample, window, how) for how in ways.values()]
     found: dict[str, _Compared] = dict(zip(ways, compute(tasks, "covariances", progress), strict=True))
     said = {name: own.said for name, own in found.items()}
-    best = max(said, key=lambda name: said[name].share)
-    return Shrunk(ways[best], said, found[best].scale, found[best].coordinates)
+    shares = {name: own.beyond if further and further.lasts else own.said.share for name, own in found.items()}
+    best = max(shares, key=lambda name: shares[name])
+    return Shrunk(ways[best], said, found[best].scale, found[best].coordinates, further)
 
 
 def _ways(
@@ -202,9 +205,10 @@ def equal_frames_scale(shrunk: Shrunk, epsilon_factor: float) -> float:
 
 
 class _Compared(NamedTuple):
-    """What a target foretold, the median distance of frames that differ where most do not, and coordinates."""
+    """What a target foretold, also beyond the usual axes; the scale where most frames are equal; and coordinates."""
 
     said: Foretold
+    beyond: float
     scale: float | None
     coordinates: Floats
 
@@ -249,8 +253,11 @@ def _foretell(slabs: list[Slab], spans: list[Span], segments: list[Integers], wi
     run = numbered_runs(segments, spans)
     frames = np.concatenate([slab.frames[slab.rows] for slab in slabs])
     found = foretelling.coordinates(frames, _precisions(slabs, window, how), max(1, min(USUAL_MODES, len(run) - 2)))
-    said = foretelling.foretold(foretelling.both(frames, found.coordinates, PRINCIPAL), frames, run)
-    return _Compared(said, found.scale if found.mostly_equal else None, found.coordinates)
+    known = foretelling.both(frames, found.coordinates, PRINCIPAL)
+    wider = frames.shape[1] > USUAL_AXES
+    beyond = foretelling.foretold(known, frames, run, USUAL_AXES, frames.shape[1], 0).share if wider else 0.0
+    said = foretelling.foretold(known, frames, run)
+    return _Compared(said, beyond, found.scale if found.mostly_equal else None, found.coordinates)
 
 
 def _foretell_further(
