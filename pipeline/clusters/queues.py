@@ -18,7 +18,7 @@ import psutil
 from distributed.core import Status
 
 from .config import ClusterConfig, seconds
-from .local import unheard_loop
+from .local import QUIET, unheard_loop
 from .lost import LostClusterError
 from .place import Place
 from .security import cluster_security, temporary_security
@@ -39,7 +39,7 @@ _LEAVE_SECONDS = 60.0
 _NO_PAGES = ("--no-dashboard", "--dashboard-address", "127.0.0.1:0")
 _PAGES: dict[str, Any] = {"distributed.scheduler.http.routes": []}
 # Dask would cancel a job that was submitted in the place of a lost one, were it still waiting some seconds later.
-_SETTINGS = {"distributed.deploy.lost-worker-timeout": "365 days"}
+_SETTINGS = QUIET | {"distributed.deploy.lost-worker-timeout": "365 days"}
 
 
 @contextmanager
