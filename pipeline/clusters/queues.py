@@ -21,6 +21,7 @@ from .config import ClusterConfig, seconds
 from .local import QUIET, unheard_loop
 from .lost import LostClusterError
 from .place import Place
+from .quiet import QuietScheduler
 from .security import cluster_security, temporary_security
 from .shared import shared_folder
 
@@ -56,7 +57,7 @@ def queued(config: ClusterConfig) -> Iterator[tuple[Any, Place]]:
     own = _SETTINGS | ({} if config.dashboard else _PAGES)
     with shared_folder(config.shared) as folder, dask.config.set(own), unheard_loop() as loop:
         security = cluster_security(config) or temporary_security(folder)
-        cluster = made(loop=loop, security=security, **keywords(config, folder))
+        cluster = made(loop=loop, security=security, scheduler_cls=QuietScheduler, **keywords(config, folder))
         jobs = _Jobs(cluster, config, folder)
         try:
             jobs.submit()

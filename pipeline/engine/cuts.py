@@ -40,8 +40,8 @@ _LEAST_GROUPS = 2
 _MOST_GROUPS = 16
 MANY_PANELS = 200
 """Panels above which the caller adds up nothing itself, nor the scheduler counts single blocks."""
-# Tasks a worker, at most, where several spans are joined to one.
-_MOST_TASKS = 8
+# Tasks a worker, at least, where several spans are joined to one, and workers for each span that one more is joined to.
+_LEAST_TASKS, _WORKERS_A_SPAN = 4, 8
 # Panels a worker, at least: with fewer the last ones would be waited for.
 _WORKERS_PANELS = 4
 
@@ -220,14 +220,22 @@ def spans_together(n_spans: int, n_workers: int) -> int:
     """Spans that one task streams past the landmarks, one after the other; one at a time is in memory.
 
     A scheduler takes a millisecond a task whatever it does, and a span takes a core less than a second: with tens of
-    workers more than one a task are wanted, and still four tasks a worker or more, so that all end together.
+    workers more than one a task are wanted, and still four tasks a worker or more, so that all end together: as many
+    as make the worker that has most to do no more than a twentieth slower.
 
     Examples
     --------
     >>> [spans_together(2442, n_workers) for n_workers in (2, 16, 64, 256, 1000)]
-    [1, 2, 5, 2, 1]
+    [1, 2, 8, 2, 1]
     """
-    return max(1, min(-(-n_spans // (_MOST_TASKS * n_workers)), n_workers // _MOST_TASKS))
+
+    def longest(together: int) -> int:
+        return -(-n_spans // (together * n_workers)) * together
+
+    most = min(n_spans // (_LEAST_TASKS * n_workers), n_workers // _WORKERS_A_SPAN)
+    choices = range(1, max(most, 1) + 1)
+    enough = 1.05 * min(map(longest, choices))
+    return max(together for together in choices if longest(together) <= enough)
 
 
 def gather_rows(n_frames: int, n_features: int) -> int:

@@ -308,14 +308,15 @@ def _in_turn(items: Iterable[Delayed], at_once: bool = False) -> Iterator[tuple[
     in_hand: dict[Any, tuple[int, Delayed]] = {}
     running = as_completed([], raise_errors=False)
 
-    wanted = 0
+    wanted, over = 0, False
 
     def fill_up() -> None:
-        nonlocal wanted
-        if wanted - len(in_hand) < wanted // _HANDFUL:  # of many workers: each graph costs milliseconds
+        nonlocal wanted, over
+        if over or wanted - len(in_hand) < wanted // _HANDFUL:  # of many workers: each graph costs milliseconds
             return
         wanted = _IN_HAND * sum(default_client().nthreads().values())  # asked again: workers come and go
         taken = list(itertools.islice(waiting, None if at_once else max(1, wanted - len(in_hand))))
+        over = at_once or not taken
         with large_graphs():
             made = dask.persist(*(item for _, item in taken))
         for (number, _), kept in zip(taken, made, strict=True):

@@ -234,12 +234,14 @@ class Worker:
 
     def _fetch(self, peer: str, keys: list[Any], n_bytes: int) -> None:
         """Receive values from another worker."""
-        sending = self.shared.sending
-        begin = max(self.loop.time() + LATENCY, self.link_free, sending[peer])
-        self.link_free = sending[peer] = begin + n_bytes / BANDWIDTH * self.shared.hasten
+        sending, now = self.shared.sending, self.loop.time() + LATENCY
+        seconds = n_bytes / BANDWIDTH * self.shared.hasten
+        # Each link is shared by what goes over it: neither waits, unused, for the other.
+        self.link_free, sending[peer] = max(now, self.link_free) + seconds, max(now, sending[peer]) + seconds
+        there = max(self.link_free, sending[peer])
         self.shared.counts["peer_bytes"] += n_bytes
         self.shared.counts["fetches"] += 1
-        self.on_the_way |= dict.fromkeys(keys, self.loop.call_at(self.link_free, self._arrived, keys))
+        self.on_the_way |= dict.fromkeys(keys, self.loop.call_at(there, self._arrived, keys))
 
     def _arrived(self, keys: list[Any]) -> None:
         """Values are here: the scheduler is told, as workers do."""

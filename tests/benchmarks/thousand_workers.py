@@ -30,6 +30,7 @@ from distributed import Client
 from simulated import Costed, Sized, serve, zeros
 
 from manifold_observer.pipeline.clusters.local import QUIET
+from manifold_observer.pipeline.clusters.quiet import QuietScheduler
 from manifold_observer.pipeline.engine import landmarks as landmark_graphs
 from manifold_observer.pipeline.engine.blocks import Table
 from manifold_observer.pipeline.engine.config import EmbedConfig
@@ -152,16 +153,15 @@ def simulation(
 ) -> Iterator[tuple[Client, psutil.Process, Callable[[], dict[str, int]]]]:
     """A scheduler and its workers; the client, the scheduler's process, and what the workers have counted since."""
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "scheduler.json"
-        command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
+        file = Path(folder) / "address"
         settings = os.environ | {"DASK_INTERNAL_INHERIT_CONFIG": dask.config.serialize(QUIET)}
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": Path(__file__).parent}
         quiet["env"] = settings
-        scheduler = subprocess.Popen([*command, "--no-dashboard", "--no-show", "--scheduler-file", file], **quiet)
+        scheduler = subprocess.Popen([sys.executable, __file__, "--schedule", file], **quiet)
         try:
             while not file.exists():
                 time.sleep(0.1)
-            address = json.loads(file.read_text())["address"]
+            address = file.read_text()
             here = [sys.executable, __file__, "--serve", address, "--workers", str(n_workers), "--hasten", str(hasten)]
             workers = subprocess.Popen(here, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             try:
@@ -180,6 +180,21 @@ def simulation(
         finally:
             scheduler.kill()
             scheduler.wait()
+
+
+async def schedule(file: Path) -> None:
+    """Be the scheduler that a run in a queue starts, until killed."""
+    async with QuietScheduler(host="127.0.0.1", port=0, dashboard=False) as scheduler:
+        file.with_suffix(".part").write_text(scheduler.address)
+        file.with_suffix(".part").rename(file)
+        await scheduler.finished()
+
+
+def idle(scheduler: psutil.Process, seconds: float) -> float:
+    """Share of a core that the scheduler takes while nothing is computed: heartbeats, mostly."""
+    before = cpu(scheduler)
+    time.sleep(seconds)
+    return (cpu(scheduler) - before) / seconds
 
 
 def cpu(process: psutil.Process) -> float:
@@ -206,19 +221,27 @@ def measured(once: Callable[[], Any], n_workers: int, watched: Any) -> dict[str,
         "seconds": round(seconds, 2),
         "scheduler_cpu": round(scheduler_seconds, 2),
         "client_cpu": round(client, 2),
-        "scheduler_share": round(scheduler_seconds / ideal, 3),
         "client_share": round(client / ideal, 3),
         "megabytes_from_peers_per_worker": round(told.get("peer_bytes", 0) / n_workers / 1e6, 2),
         "megabytes_of_results": round(told.get("result_bytes", 0) / 1e6, 3),
     }
 
 
-def run(method: str, n_frames: int, n_workers: int, passes: int = 2, hasten: float = 1.0) -> dict[str, Any]:
-    """The last of some passes: in the first the blocks are made and sent. ``hasten`` shortens what workers wait."""
+def run(
+    method: str, n_frames: int, n_workers: int, passes: int = 2, hasten: float = 1.0, rest: float = 1.0
+) -> dict[str, Any]:
+    """The last of some passes: in the first the blocks are made and sent. ``hasten`` shortens what workers wait.
+
+    For so many seconds of ``rest`` the scheduler is watched with nothing to do.
+    """
     with simulation(n_workers, hasten) as watched:
         once = PASSES[method](n_frames, n_workers)
         for _ in range(passes):
             row = measured(once, n_workers, watched)
+        row["scheduler_idle"] = idle(watched[1], rest)
+        # As if the pass took the ideal time, whatever it took here: heartbeats come by the second.
+        busy = row["scheduler_cpu"] - row["scheduler_idle"] * row["seconds"]
+        row["scheduler_share"] = round(busy / row["ideal_seconds"] + row["scheduler_idle"], 3)
         memory = psutil.Process(os.getpid()).memory_info().rss, watched[1].memory_info().rss
     gib = dict(zip(("client_gib", "scheduler_gib"), (round(b / 2**30, 2) for b in memory), strict=True))
     return {"method": method, "n_frames": n_frames, "n_workers": n_workers, **row, **gib}
@@ -232,12 +255,18 @@ if __name__ == "__main__":
     parser.add_argument("--landmark-frames", type=int, default=10_000_000)
     parser.add_argument("--hasten", type=float, default=1.0, help="share of the modelled times that workers wait")
     parser.add_argument("--passes", type=int, default=2)
+    parser.add_argument("--rest", type=float, default=20.0, help="seconds without work, for what heartbeats take")
+    parser.add_argument("--schedule", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--serve", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.schedule:
+        asyncio.run(schedule(arguments.schedule))
+        sys.exit()
     if arguments.serve:
         asyncio.run(serve(arguments.serve, arguments.workers[0], STANDINS, arguments.hasten))
         sys.exit()
     n_of = {"exact": arguments.exact_frames, "landmarks": arguments.landmark_frames}
+    how = arguments.passes, arguments.hasten, arguments.rest
     for chosen in arguments.method:
         for number in arguments.workers:
-            print(json.dumps(run(chosen, n_of[chosen], number, arguments.passes, arguments.hasten)), flush=True)
+            print(json.dumps(run(chosen, n_of[chosen], number, *how)), flush=True)
