@@ -240,7 +240,7 @@ def _bounds(
 ) -> Memory:
     """Bounds of the chosen way; with refinement, of both."""
     n = shape.n_frames
-    kept = coordinate_bytes(n, wanted_modes(config, n), there.number) if lazy else None
+    kept = coordinate_bytes(n, wanted_modes(config, n), there.number, shape.n_axes) if lazy else None
     streamed = landmark_memory(shape, min(config.n_landmarks, n), config.landmark_route, kept)
     if method == "landmarks" and config.residual_tolerance is not None:  # the least: more are taken as they fit
         least = projected_memory(shape, min(LEAST, n))
