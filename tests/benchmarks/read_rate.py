@@ -174,10 +174,13 @@ def pieces(path: Path) -> Iterator[np.ndarray]:
 
 
 def ours(path: Path, name: str = "log_rms") -> np.ndarray:
-    """The same features by the project."""
+    """The same features by the project: task by task, in the order in which a run hands them out."""
     recording = mo.open_recording(path, **({"sampling_rate": RATE} if path.suffix == ".npy" else {}))
     feature: Callable[..., xr.DataArray] = getattr(mo, name)
-    return feature(recording, frame=FRAME, **FEATURES[name]).values
+    frames = feature(recording, frame=FRAME, **FEATURES[name]).data
+    graph = dict(frames.dask)
+    keys = [row[0] for row in frames.__dask_keys__()]
+    return np.concatenate([dask.get({key: graph[key]}, key) for key in keys])
 
 
 def bound(n_samples: int) -> float:
@@ -225,6 +228,7 @@ def run(
     *,
     formats: tuple[str, ...] = FORMATS,
     cold: bool = False,
+    names: tuple[str, ...] = tuple(FEATURES),
     folder: Path | None = None,
 ) -> Iterator[dict[str, Any]]:
     """One row a format, as they are found."""
@@ -232,7 +236,7 @@ def run(
         for name in formats:
             with tempfile.TemporaryDirectory(dir=folder) as own:
                 path = write(Path(own), n_samples, name)
-                yield cold_row(path, rounds) if cold else warm_row(path, rounds)
+                yield cold_row(path, rounds, names) if cold else warm_row(path, rounds)
 
 
 def ways_of(path: Path) -> dict[str, Callable[[], Any]]:
@@ -253,9 +257,9 @@ def warm_row(path: Path, rounds: int) -> dict[str, Any]:
     return {**row, "bound_gb_per_second": round(bounded, 2), "difference": max(differences.values())}
 
 
-def cold_row(path: Path, rounds: int) -> dict[str, Any]:
+def cold_row(path: Path, rounds: int, names: tuple[str, ...]) -> dict[str, Any]:
     """Wall seconds of one format, each from the disk."""
-    ways = {way: function for way, function in ways_of(path).items() if way in ("read", "loop_log_rms", *FEATURES)}
+    ways = {way: function for way, function in ways_of(path).items() if way in ("read", "loop_log_rms", *names)}
     kept, taken = 0.0, []
     for function in ways.values():
         function()  # imports
@@ -283,7 +287,7 @@ def shares(path: Path, taken: dict[str, float]) -> dict[str, Any]:
     n_bytes, taken = plain_read(path), {way: max(seconds, 1e-9) for way, seconds in taken.items()}
     row: dict[str, Any] = {"file": path.name, "megabytes": round(n_bytes / 1e6, 1)}
     row |= {f"{way}_gb_per_second": round(n_bytes / seconds / 1e9, 3) for way, seconds in taken.items()}
-    for name in FEATURES:
+    for name in (name for name in FEATURES if name in taken):
         row[f"{name}_share_of_read"] = round(taken["read"] / taken[name], 3)
         if f"loop_{name}" in taken:
             row[f"{name}_share_of_loop"] = round(taken[f"loop_{name}"] / taken[name], 3)
@@ -295,8 +299,10 @@ if __name__ == "__main__":
     parser.add_argument("--samples", type=int, default=2**24, help="of 8 channels; 512 MiB of float32 by default")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--formats", nargs="*", default=FORMATS)
+    parser.add_argument("--features", nargs="*", default=tuple(FEATURES), help="those that are read cold")
     parser.add_argument("--cold", action="store_true", help="from the disk, in wall time")
     parser.add_argument("--folder", type=Path, help="where files are written meanwhile, on the disk that counts")
     given = parser.parse_args()
-    for found in run(given.samples, given.rounds, formats=tuple(given.formats), cold=given.cold, folder=given.folder):
+    chosen: dict[str, Any] = {"formats": tuple(given.formats), "names": tuple(given.features), "cold": given.cold}
+    for found in run(given.samples, given.rounds, folder=given.folder, **chosen):
         print(json.dumps(found), flush=True)
