@@ -29,7 +29,7 @@ class Lying(NamedTuple):
 
     ``before`` and ``after`` are around the number of a file, where there are several (``after`` is None for one), each
     of which holds ``rows`` and nothing else; ``offset``: bytes before the first row; ``dtype``: of the numbers, with
-    their byte order; ``scale``: what they are multiplied by.
+    their byte order.
     """
 
     before: str
@@ -37,7 +37,6 @@ class Lying(NamedTuple):
     rows: int
     offset: int
     dtype: np.dtype[Any]
-    scale: float | None = None
 
     def path(self, number: int) -> str:
         """One of the files."""
@@ -61,9 +60,11 @@ class PlainRows:
     Parameters
     ----------
     shape, dtype
-        Of the array as it is handed out.
+        Of the array as it is handed out, scaled.
     lying
         Says where it lies, each time that it is read; None where a library has to read it.
+    scale
+        What the numbers in the file are multiplied by, a power of two.
 
     Examples
     --------
@@ -77,36 +78,39 @@ class PlainRows:
            [4, 5]], dtype=int16)
     """
 
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], lying: Callable[[], Lying | None]) -> None:
-        self.shape, self.dtype, self.lying = shape, dtype, lying
+    def __init__(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], lying: Callable[[], Lying | None], scale: float = 1.0
+    ) -> None:
+        self.shape, self.dtype, self.lying, self.scale = shape, dtype, lying, scale
 
     def read(self, start: int, stop: int) -> Array | None:
         """Some rows; None where a library has to read them."""
         return next(self.pieces([(start, stop)]))
 
-    def pieces(self, spans: Sequence[Span]) -> Iterator[Array | None]:
-        """Rows of some spans, as `read`, each in the room of the one before."""
+    def pieces(self, spans: Sequence[Span], *, scaled: bool = True) -> Iterator[Array | None]:
+        """Rows of some spans, as `read`, each in the room of the one before; as they are stored, if not scaled."""
         lies = self.lying()
         if lies is None:
             yield from (None for _ in spans)
             return
         room = np.empty((max(stop - start for start, stop in spans), *self.shape[1:]), lies.dtype)
-        same = lies.scale is None and lies.dtype == self.dtype
-        made = room if same else np.empty(room.shape, self.dtype)
+        scale = self.scale if scaled else 1.0
+        dtype = self.dtype if scaled or self.scale == 1 else lies.dtype.newbyteorder("=")
+        made = room if scale == 1 and lies.dtype == dtype else np.empty(room.shape, dtype)
         _ask_for(lies, spans[0][0], spans[-1][1], self._row_bytes(lies))
         for start, stop in spans:
             own, out = room[: stop - start], made[: stop - start]
-            yield _decoded(own, lies, out) if _read(lies, start, own, self._row_bytes(lies)) else None
+            yield _decoded(own, scale, out) if _read(lies, start, own, self._row_bytes(lies)) else None
 
     def _row_bytes(self, lies: Lying) -> int:
         """Bytes of a row as it is stored."""
         return lies.dtype.itemsize * math.prod(self.shape[1:])
 
 
-def _decoded(stored: Array, lies: Lying, out: Array) -> Array:
+def _decoded(stored: Array, scale: float, out: Array) -> Array:
     """Numbers as they are handed out."""
-    if lies.scale is not None:
-        np.multiply(stored, out.dtype.type(lies.scale), out=out)
+    if scale != 1:
+        np.multiply(stored, out.dtype.type(scale), out=out)
     elif out.dtype != stored.dtype:
         out[...] = stored
     return out
