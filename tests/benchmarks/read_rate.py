@@ -5,7 +5,8 @@ checked), and wall time counts, so that it is the disk that sets the rate. *Warm
 CPU seconds of the process count. The plain read is ``readinto`` of 4 MiB at a time, as ``dd bs=4M`` reads. A loop
 reads a few megabytes by the library of the format and computes the same feature of them with NumPy. *Bound* is what
 NumPy takes for a sum of squares in double precision of the same numbers in memory. All ways take turns; the least of
-the rounds counts.
+the rounds counts. Where others want the core as well, ``others_had_the_core`` says for how much of the time, and
+``share_of_read_own`` leaves such times out; the disk reads on meanwhile, which makes it an upper bound.
 """
 
 from __future__ import annotations
@@ -270,9 +271,10 @@ def cold_row(path: Path, rounds: int, names: tuple[str, ...]) -> dict[str, Any]:
             waited = waited_for_core()
             each[way] = seconds_of(function, time.perf_counter), waited_for_core() - waited
         taken.append(each)
-    least = {way: min(each[way] for each in taken) for way in ways}
-    others = max(waited / seconds for seconds, waited in least.values())
-    row = shares(path, {way: seconds for way, (seconds, _) in least.items()})
+    row = shares(path, {way: min(each[way][0] for each in taken) for way in ways})
+    own = {way: min(seconds - waited for seconds, waited in (each[way] for each in taken)) for way in ways}
+    row |= {f"{name}_share_of_read_own": round(own["read"] / own[name], 3) for name in names}
+    others = max(waited / seconds for seconds, waited in (min(each[way] for each in taken) for way in ways))
     return {**row, "cached_before": round(kept, 3), "others_had_the_core": round(others, 3)}
 
 
