@@ -22,18 +22,20 @@ from .lost import LostClusterError, root_cause
 from .scratch import explained_start, scratch
 
 # Dask's profiler doubles the cost of small tasks, its malloc settings give every tile fresh pages from the system,
-# which costs a sixth of a pass, and five processes that look at their clocks every 20 ms take a tenth of a core.
+# which costs a sixth of a pass, and five processes that look at their clocks every 20 ms take a tenth of a core
+# (QUIET is for every scheduler that is started here: a sixtieth of a core, with nothing to do).
 # Tasks are stolen once a second, most of a pass. A worker that is away when 15 s have passed since it was lost an
 # earlier time would never be started again. The web servers of scheduler and workers know no passwords.
-_SETTINGS = {
+QUIET = {"distributed.admin.tick.interval": "500ms"}
+_SETTINGS = QUIET | {
     "distributed.worker.profile.enabled": False,
-    "distributed.admin.tick.interval": "500ms",
     "distributed.scheduler.work-stealing-interval": "50ms",
     "distributed.deploy.lost-worker-timeout": "10 minutes",
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 2**26,
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 2**25,
 }
 _NO_PAGES: dict[str, Any] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+_READY = "manifold_observer.pipeline.clusters.ready"
 _LOOPBACK = "127.0.0.1"
 _STARTS = 5
 _KILL_SECONDS = 5
@@ -112,6 +114,7 @@ def _scheduler(memory_limit: int, loop: Any, dashboard: bool, folder: str) -> Lo
         threads_per_worker=1,
         processes=True,
         worker_class=_Nanny,
+        preload=[*dask.config.get("distributed.worker.preload"), _READY],
         host=_LOOPBACK,
         security=Security.temporary(),
         dashboard_address=f"{_LOOPBACK}:0",

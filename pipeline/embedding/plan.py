@@ -17,7 +17,7 @@ from manifold_observer.tasks.engine.panel import DIAGONAL_FRAMES
 from ..engine.blocks import Part, Table, check_moments, degenerate, part_of, slab_of, table
 from ..engine.condition import choose_conditioning, is_scaled
 from ..engine.config import EmbedConfig, Engine, Geometry
-from ..engine.cuts import deal, landmark_spans, sample_spans
+from ..engine.cuts import deal, landmark_spans, sample_spans, spans_together
 from ..engine.decide import Decision, decide, measure, shape_of
 from ..engine.diagnosis import check_values
 from ..engine.foresight import foresee_of_runs, in_words
@@ -258,10 +258,11 @@ def _tasks(shape: Shape, decision: Decision) -> int:
     n_blocks = -(-shape.n_frames // shape.tile)
     dealing = deal(n_blocks, shape.tile**2 * shape.itemsize, decision.workers.number)
     n_panels = dealing.panels(n_blocks)
-    exact = 3 * n_blocks + 2 * n_panels + decision.passes * (n_panels + 2 * len(dealing.units(n_blocks)))
+    exact = 3 * n_blocks + 2 * n_panels + decision.passes * (n_panels + 2 * len(dealing.groups(n_blocks)))
     if decision.method == "exact":
         return exact
-    return (exact if decision.passes else 0) + 3 * len(landmark_spans(shape.n_frames, shape.n_axes))
+    spans = len(landmark_spans(shape.n_frames, shape.n_axes))
+    return (exact if decision.passes else 0) + 2 * -(-spans // spans_together(spans, decision.workers.number))
 
 
 def _landmarks(shape: Shape, decision: Decision, config: EmbedConfig, foreseen: Expected | None) -> int:

@@ -108,7 +108,7 @@ def exact_memory(shape: Shape, home: str, passes: int, n_workers: int) -> Memory
     worker = BASE_BYTES + shape.block_bytes(n) + kept + task + 8 * n * shape.n_axes
     krylov = 8 * n * shape.width * (2 * passes + 6)
     gathered = 8 * n * shape.width * (2 if many else units + 1)
-    whole = n * n * (8 + shape.itemsize) if home == "local" else 0
+    whole = 2 * tile_bytes(n, shape.itemsize) if home == "local" else 0
     return Memory(task, worker, CALLER_BYTES + krylov + gathered + whole + 16 * n * shape.n_axes)
 
 
@@ -148,15 +148,20 @@ def landmark_memory(shape: Shape, n_landmarks: int, route: str = "nystrom", kept
     return Memory(task, BASE_BYTES + always + task, caller)
 
 
-def coordinate_bytes(n_frames: int, n_modes: int, n_workers: int) -> int:
-    """Bytes that a worker keeps of the coordinates and row sums of all frames, a third more than its even share.
+def coordinate_bytes(n_frames: int, n_modes: int, n_workers: int, n_axes: int = 0) -> int:
+    """Bytes that a worker keeps of all frames, a third more than its even share.
+
+    Those are coordinates and row sums, and, where the axes are given, what every span passing landmarks adds up to.
 
     Examples
     --------
-    >>> coordinate_bytes(1000, 4, 2)
-    27000
+    >>> coordinate_bytes(1000, 4, 2), coordinate_bytes(1_000_000, 4, 2), coordinate_bytes(1_000_000, 4, 2, 30)
+    (27000, 27000000, 28905120)
     """
-    return int(_UNEVEN * 8 * n_frames * (n_modes + 1) / n_workers)
+    numbers = n_frames * (n_modes + 1)
+    if n_axes:
+        numbers += -(-n_frames // landmark_rows(n_frames, n_axes)) * (n_modes + 1) * (n_axes + 258)
+    return int(_UNEVEN * 8 * numbers / n_workers)
 
 
 def projected_memory(shape: Shape, n_landmarks: int) -> Memory:

@@ -12,13 +12,14 @@ from manifold_observer.tasks.engine import foretelling, shrinkage
 from manifold_observer.tasks.engine.foretelling import Foretold
 from manifold_observer.tasks.engine.moments import Axes, Moments, leading_axes, signed
 from manifold_observer.tasks.engine.shrinkage import Shrinkage, Spread
+from manifold_observer.tasks.engine.slab import Slab
 
-from ..graph.compute import compute, task
+from ..graph.compute import compute, persist, task
 from ..graph.progress import Progress
 from ..graph.slabs import rows_of
 from ..graph.spans import Span
 from ..graph.warn import warn
-from .blocks import Part, Table, part_of, slab_of
+from .blocks import Table, part_of, slab_of
 from .config import EmbedConfig
 from .cuts import numbered_runs, sample_spans
 from .eigensolve import USUAL_MODES
@@ -27,6 +28,8 @@ from .eigensolve import USUAL_MODES
 _WINDOWS, _WINDOW_RUN = 20_480, 512
 # Frames on which the targets are compared, in runs of consecutive ones.
 _COMPARED, _COMPARED_RUN = 2048, 512
+# Bytes of the windows' frames along the axes up to which they are kept: they are wanted twice, and dear to read.
+_KEPT_BYTES = 2**25
 # Bytes of the frames from which the axes of wide features are taken.
 _AXES_BYTES, _AXES_FRAMES, _AXES_RUN = 2**26, 4096, 64
 _RIDGE = 0.01
@@ -99,21 +102,22 @@ def shrink(rows: Table, turned: Turned, window: int, config: EmbedConfig, progre
     """
     spans = sample_spans(rows.n_frames, _WINDOW_RUN, _WINDOWS)
     compared = sample_spans(rows.n_frames, _COMPARED_RUN, _COMPARED)
-    parts = [part_of(rows, span, window) for span in (*spans, *compared)]
-    sample = _Sample(parts[len(spans) :], compared, [rows.segment[slice(*span)] for span in compared])
-    parts = parts[: len(spans)]
-    spreads = compute([task(_spread, turned.axes, part, window) for part in parts], "covariances", progress)
+    slabs = _slabs(rows, turned.axes, spans, window)
+    spreads = compute([task(_spread, slab, window) for slab in slabs], "covariances", progress)
     freedom = sum(one.freedom for one in spreads)
     width = turned.axes.width
     mean = sum((one.total for one in spreads), np.zeros((width, width))) / max(freedom, 1)
     ridge = _RIDGE * float(turned.variances.mean())
     names = shrinkage.TARGETS if config.shrinkage == "auto" else (config.shrinkage,)
     target = shrinkage.pooled(mean) if "pooled" in names else None
-    apart = [] if target is None else [task(_apart, turned.axes, part, window, target) for part in parts]
+    apart = [] if target is None else [task(_apart, slab, window, target) for slab in slabs]
     light = [one._replace(total=mean[:0]) for one in spreads]  # sent where the distances are, which are many
     asked = compute([task(shrinkage.intensities, light, apart, width)])[0]
     ways = {name: Shrinkage(asked[name], ridge, window, mean, name) for name in names}
-    tasks: list[Delayed] = [task(_foretell, turned.axes, *sample, window, how) for how in ways.values()]
+    sample = _Sample(
+        _slabs(rows, turned.axes, compared, window), compared, [rows.segment[slice(*span)] for span in compared]
+    )
+    tasks: list[Delayed] = [task(_foretell, *sample, window, how) for how in ways.values()]
     found: dict[str, _Compared] = dict(zip(ways, compute(tasks, "covariances", progress), strict=True))
     said = {name: own.said for name, own in found.items()}
     best = max(said, key=lambda name: said[name].share)
@@ -149,7 +153,7 @@ class _Compared(NamedTuple):
 class _Sample(NamedTuple):
     """Some runs of frames on which the targets are compared, and the segments of their frames, span by span."""
 
-    parts: list[Part]
+    slabs: list[Delayed]
     spans: list[Span]
     segments: list[Integers]
 
@@ -164,23 +168,25 @@ def _sampled_axes(whole: Axes, frames: list[Array], most: int) -> tuple[Floats, 
     return variances, signed(basis / np.linalg.norm(basis, axis=0))
 
 
-def _spread(axes: Axes, part: Part, window: int) -> Spread:
+def _slabs(rows: Table, axes: Axes, spans: list[Span], window: int) -> list[Delayed]:
+    """Frames of some spans along the axes, with the halo of their windows; few enough of them are kept."""
+    made = [task(slab_of, axes, part_of(rows, span, window)) for span in spans]
+    size = 8 * axes.width * sum(stop - start + window for start, stop in spans)
+    return persist(made, "") if size <= _KEPT_BYTES else made
+
+
+def _spread(slab: Slab, window: int) -> Spread:
     """Of one run of windows."""
-    slab = slab_of(axes, part)
     return shrinkage.spread(slab.frames, slab.starts, slab.widths_of(window))
 
 
-def _apart(axes: Axes, part: Part, window: int, target: Floats) -> Floats:
+def _apart(slab: Slab, window: int, target: Floats) -> Floats:
     """Of one run of windows."""
-    slab = slab_of(axes, part)
     return shrinkage.apart(slab.frames, slab.starts, slab.widths_of(window), target)
 
 
-def _foretell(
-    axes: Axes, parts: list[Part], spans: list[Span], segments: list[Integers], window: int, how: Shrinkage
-) -> _Compared:
+def _foretell(slabs: list[Slab], spans: list[Span], segments: list[Integers], window: int, how: Shrinkage) -> _Compared:
     """What the coordinates of some runs foretell, where covariances are shrunk in one way."""
-    slabs = [slab_of(axes, part) for part in parts]
     run = numbered_runs(segments, spans)
     frames = np.concatenate([slab.frames[slab.rows] for slab in slabs])
     precision = np.concatenate(

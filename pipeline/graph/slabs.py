@@ -22,6 +22,8 @@ from dask.highlevelgraph import MaterializedLayer
 from numpy.typing import NDArray
 from xarray.core.indexing import ImplicitToExplicitIndexingAdapter
 
+from manifold_observer.tasks.arrays import aligned
+
 from .spans import Span
 
 SLAB_BYTES = 2**24
@@ -81,6 +83,18 @@ class Reading:
         """Rows that a library reads."""
         whole = (slice(None),) * (len(self.source.shape) - 1)
         return np.asarray(self.source[(slice(start, stop), *whole)])
+
+
+@dataclass(frozen=True)
+class Later:
+    """A reading that is not made when its task begins, but when NumPy asks for it: of many, one at a time is held."""
+
+    reading: Reading
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """The rows."""
+        found: NDArray[Any] = aligned(self.reading.read())
+        return found if dtype is None else found.astype(dtype, copy=False)
 
 
 class Stored:

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import importlib
+import json
 import os
 import shutil
 import subprocess
@@ -289,6 +290,32 @@ def test_thousand_workers__many_panels_are_added_up_by_the_workers(monkeypatch):
     monkeypatch.setattr(importlib.import_module("manifold_observer.pipeline.engine.tiling"), "MANY_PANELS", 40)
     many = script.run("exact", 20_000, 12, passes=1, hasten=0.02)
     assert many["megabytes_of_results"] == pytest.approx(20_000 * 21 * 4 / 1e6, rel=0.01)
+
+
+@pytest.mark.slow
+def test_versions__a_run_and_all_its_processes_are_timed():
+    words = ["--frames", "120", "--cluster", "none", "--repeats", "1", "--with=--n-modes 2"]
+    script = Path(__file__).with_name("versions.py")  # it waits for all processes that it has
+    told = subprocess.run([sys.executable, script, *words], capture_output=True, text=True, timeout=120, check=True)
+    result = json.loads(told.stdout)
+    assert 0.5 < result["new"]["cpu"] < 60
+    assert set(result["new"]["stages"]) >= {"features", "embed", "observe"}
+
+
+def test_versions__take_turns_and_the_best_of_each_counts(monkeypatch):
+    versions, ran = importlib.import_module("versions"), []
+
+    def once(python, words, folder):
+        assert Path(words[0]).is_dir()
+        ran.append(python)
+        return {"cpu": 8.0 - len(ran), "wall": float(len(ran)), "stages": {"embed": float(len(ran))}}
+
+    monkeypatch.setattr(versions, "once", once)
+    monkeypatch.setattr(versions, "_adopt_orphans", lambda: None)
+    result = versions.compare({"old": "a", "new": "b"}, "sphere", 5, "local", 2, [])
+    assert ran == ["a", "b", "a", "b"]
+    assert result["old"] == {"cpu": 5.0, "wall": 1.0, "stages": {"embed": 1.0}}
+    assert result["ratio"] == {"cpu": 0.8, "wall": 2.0}
 
 
 def test_read_rate__every_format_gives_the_same_features():

@@ -66,7 +66,7 @@ def test_plan__reads_well():
         mo.plan(FRAMES, n_modes=3, engine=mo.Engine(form="quadratic", precision="float64"), preset="paper")
     ).splitlines()
     assert lines[0] == "600 frames of 4 features (4 axes) on 1 worker"
-    assert lines[1] == "way      exact, tiles local, 12 passes"
+    assert lines[1] == "way      exact, tiles local, 16 passes"
     assert lines[2] == "tiles    quadratic form, float64, 512 frames a side"
     assert [line.split()[0] for line in lines[3:]] == ["tasks", "memory", "time", "because", "because"]
     assert lines[-2] == "because  600 frames are few enough (50000) for all pairs"
