@@ -11,6 +11,7 @@ import math
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -196,7 +197,9 @@ class _Kept(threading.local):
     def ask_for(self, path: str, place: int, n_bytes: int) -> None:
         """Have the disk begin with some bytes."""
         file = self._opened(path)
-        if file is not None:
+        if file is None:
+            return
+        with suppress(OSError):  # some file systems have no such thing
             os.posix_fadvise(file.file.fileno(), place, n_bytes, os.POSIX_FADV_WILLNEED)
 
     def _opened(self, path: str) -> _Open | None:

@@ -4,9 +4,10 @@ Two forms, one core and one thread of everything. *Cold*: before each reading th
 checked), and wall time counts, so that it is the disk that sets the rate. *Warm*: all bytes are in the page cache, and
 CPU seconds of the process count. The plain read is ``readinto`` of 4 MiB at a time, as ``dd bs=4M`` reads. A loop
 reads a few megabytes by the library of the format and computes the same feature of them with NumPy. *Bound* is what
-NumPy takes for a sum of squares in double precision of the same numbers in memory. All ways take turns; the least of
-the rounds counts. Where others want the core as well, ``others_had_the_core`` says for how much of the time, and
-``share_of_read_own`` leaves such times out; the disk reads on meanwhile, which makes it an upper bound.
+NumPy takes for a sum of squares in double precision of the same numbers in memory; a plain read and that sum, one after
+the other, are ``read_and_bound``. All ways take turns; the least of the rounds counts. Where others want the core as
+well, ``others_had_the_core`` says for how much of the time, and ``share_of_read_own`` leaves such times out; the disk
+reads on meanwhile, which makes it an upper bound.
 """
 
 from __future__ import annotations
@@ -255,7 +256,10 @@ def warm_row(path: Path, rounds: int) -> dict[str, Any]:
     row = shares(path, {way: min(each[way] for each in taken) for way in ways})
     itemsize = 2 if path.suffix == ".wav" else 4
     bounded = bound(2**20) * itemsize / 1e9
-    return {**row, "bound_gb_per_second": round(bounded, 2), "difference": max(differences.values())}
+    both = 1 / (1 / row["read_gb_per_second"] + 1 / bounded) if row["read_gb_per_second"] else 0.0
+    row |= {"bound_gb_per_second": round(bounded, 2)}
+    row |= {"log_rms_share_of_read_and_bound": round(row["log_rms_gb_per_second"] / both, 3) if both else None}
+    return {**row, "difference": max(differences.values())}
 
 
 def cold_row(path: Path, rounds: int, names: tuple[str, ...]) -> dict[str, Any]:
