@@ -92,8 +92,9 @@ def _read_in_pieces(reading: Reading, run: FrameRun, cut: Cut) -> NDArray[np.flo
     """One task that works on samples while they are in cache, and the disk reads those that follow."""
     pieces = _pieces(run, cut, reading.source.row_bytes)
     frames, first = np.empty((run.n_frames, cut.n_features)), 0
-    for (start, _), samples in zip(pieces, reading.pieces(pieces), strict=True):
-        own = _compute_run(aligned(np.ascontiguousarray(samples)), cut.compute, start, cut.length, cut.stride)
+    for (start, _), (samples, scale) in zip(pieces, reading.pieces(pieces), strict=True):
+        compute = cut.compute if scale == 1 else partial(cut.compute, scale=scale)
+        own = _compute_run(aligned(np.ascontiguousarray(samples)), compute, start, cut.length, cut.stride)
         frames[first : first + len(own)] = own
         first += len(own)
     return frames
