@@ -86,7 +86,7 @@ def test_kernel_panels__with_distances_on_the_way_have_the_bits_of_those_from_ke
             np.testing.assert_array_equal(tile, same)
 
 
-WORKERS = [1, 2, 1000]
+WORKERS = [1, 2, 4, 1000]
 
 
 @pytest.mark.parametrize("local", [False, True], ids=["one scale", "local scales"])
@@ -133,3 +133,18 @@ def test_disk_product__where_the_workers_add_up_tiles_that_cannot_be_kept_are_to
         found = [matmat(np.ones((45, 1))) for _ in range(2)][1]
     assert len(told) == 1
     np.testing.assert_allclose(found[:, 0], whole.sum(axis=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_workers", [1, 9, 64, 256, 1000])
+def test_tiling__a_panel_asks_for_two_groups_and_a_sum_for_its_panels_once(n_workers):
+    # What is asked for costs the scheduler as much as what is computed: a message for each that comes to a worker.
+    cut = spans([8] * 489)
+    tiles = kernel.tiling([dask.delayed(number, pure=False) for number in range(489)], cut, "float32", n_workers)
+    assert max(len(tiles.groups_of(plan)) for plan in tiles.panels) <= 2
+    terms = kernel._terms(tiles)
+    assert len(terms) == len(tiles.groups)
+    assert all(len(set(own.panels)) == len(own.panels) for own in terms)
+    asked = sum(len(own.panels) for own in terms)
+    assert asked <= 2 * len(tiles.panels)
+    for own, (first, stop) in zip(terms, tiles.group_spans, strict=True):
+        assert sum(unit[0].stop - unit[0].first for unit in own.units) == stop - first
