@@ -18,7 +18,7 @@ from manifold_observer.tasks.arrays import aligned
 from manifold_observer.tasks.frames import histogram as histogram_task
 from manifold_observer.tasks.frames import log_rms as log_rms_task
 
-from ..graph.limits import Memory, require, workers
+from ..graph.limits import Memory, fewer_threads, require, workers
 from ..graph.slabs import Reading, kept_bytes, source_of
 from ..graph.spans import Span
 from .bounds import feature_memory
@@ -138,13 +138,15 @@ def _compute_run(
         raise ValueError(f"log_rms: {error} at sample {start}. {remedy}") from None
 
 
-def task_memory(frames: xr.DataArray) -> Memory | None:
+def task_memory(frames: xr.DataArray, threads: int = 1) -> Memory | None:
     """Bound the memory of computing frames that the functions of this module made; None for frames that are there.
 
     Parameters
     ----------
     frames
         Dims ``(frame, feature)``.
+    threads
+        Of a worker.
 
     Returns
     -------
@@ -165,10 +167,11 @@ def task_memory(frames: xr.DataArray) -> Memory | None:
     rows, p = max(frames.chunks[0]), frames.sizes["feature"]
     length, stride = int(frames.attrs["frame_samples"]), int(frames.attrs["hop_samples"])
     samples, framed = ((rows - 1) * stride + length) * n_channels, rows * length * n_channels
-    return feature_memory(samples, framed, rows * p, kept_bytes(frames.data))
+    at_once = min(threads, len(frames.chunks[0]))
+    return feature_memory(samples, framed, rows * p, kept_bytes(frames.data), at_once)
 
 
-def require_features(frames: xr.DataArray) -> None:
+def require_features(frames: xr.DataArray) -> Memory | None:
     """Refuse frames whose computation would not fit into a worker, before anything is computed.
 
     Parameters
@@ -176,12 +179,18 @@ def require_features(frames: xr.DataArray) -> None:
     frames
         Dims ``(frame, feature)``.
 
+    Returns
+    -------
+    The bounds, as :func:`task_memory` has them.
+
     Raises
     ------
     ValueError
         The predicted peak of a worker is above its limit.
     """
-    memory = task_memory(frames)
+    there = workers()
+    memory = task_memory(frames, there.threads)
     if memory is not None:
-        fits = "Take shorter frames or fewer channels, or give the workers more memory."
-        require(memory, workers().limit, fits, str(frames.attrs["features"]))
+        fits = f"Take shorter frames or fewer channels, or give the workers more memory{fewer_threads(there)}."
+        require(memory, there.limit, fits, str(frames.attrs["features"]))
+    return memory

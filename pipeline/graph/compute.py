@@ -7,9 +7,10 @@ it made with :func:`persist` and reads numbers back with :func:`compute`.
 from __future__ import annotations
 
 import itertools
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 import dask
@@ -18,11 +19,11 @@ from dask.callbacks import Callback
 from dask.delayed import Delayed
 from threadpoolctl import threadpool_limits
 
-from manifold_observer.tasks.arrays import aligned, like
+from manifold_observer.tasks.arrays import aligned
 
 from .client import on_cluster
+from .packing import Call, with_places
 from .progress import Progress, silent
-from .slabs import Reading
 
 # Tasks in hand for each thread of a cluster where they are given out in turn: one runs, the next has its frames.
 _IN_HAND = 2
@@ -41,7 +42,7 @@ def task(function: Callable[..., Any], *arguments: Any, outputs: int | None = No
     milliseconds a task, and each pass over the kernel begins with that.
     """
     inputs: list[Any] = []
-    call = _Call(function, tuple(_with_places(argument, inputs) for argument in arguments))
+    call = Call(function, tuple(with_places(argument, inputs) for argument in arguments))
     key = f"{function.__name__}-{uuid4().hex}"
     made: Delayed = dask.delayed(call, traverse=False, pure=False, nout=outputs)(*inputs, dask_key_name=key)
     return made
@@ -50,45 +51,6 @@ def task(function: Callable[..., Any], *arguments: Any, outputs: int | None = No
 def in_order_of(number: int) -> AbstractContextManager[Any]:
     """Tasks that are made within are run before those of larger numbers, where a cluster can choose."""
     return dask.annotate(priority=-number)
-
-
-class _Place(NamedTuple):
-    """Where the input of that number goes."""
-
-    number: int
-
-
-class _Call:
-    """A function and its arguments, with places for the inputs of its task."""
-
-    def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-        self.function = function
-        self.arguments = arguments
-        self.__name__ = function.__name__
-
-    def __call__(self, *inputs: Any) -> Any:
-        return self.function(*(aligned(_filled(argument, inputs)) for argument in self.arguments))
-
-
-def _with_places(value: Any, inputs: list[Any]) -> Any:
-    """A value with places for what is delayed in it, which is added to the inputs."""
-    if isinstance(value, list | tuple):
-        return like(value, [_with_places(part, inputs) for part in value])
-    if not hasattr(type(value), "__dask_graph__"):  # dask.is_dask_collection costs a millisecond
-        return value
-    inputs.append(value)
-    return _Place(len(inputs) - 1)
-
-
-def _filled(value: Any, inputs: Sequence[Any]) -> Any:
-    """The value that :func:`_with_places` was given, computed."""
-    if isinstance(value, _Place):
-        return inputs[value.number]
-    if isinstance(value, Reading):
-        return value.read()
-    if isinstance(value, list | tuple):
-        return like(value, [_filled(part, inputs) for part in value])
-    return value
 
 
 def persist(items: Sequence[Delayed], stage: str, progress: Progress = silent) -> list[Delayed]:
@@ -234,7 +196,7 @@ def _seconds_of(pairs: Sequence[Delayed]) -> list[Any]:
     taking = dask.delayed(_seconds, pure=False, traverse=False)
     several = compute([taking(*(pairs[number] for number in own)) for own in together.values()])
     order = itertools.chain.from_iterable(together.values())
-    found = dict(zip(order, itertools.chain.from_iterable(several), strict=True))
+    found = dict(zip(order, itertools.chain.from_iterable(map(pickle.loads, several)), strict=True))
     return [found[number] for number in range(len(pairs))]
 
 
@@ -249,9 +211,9 @@ def _holders(kept: Sequence[Delayed]) -> list[Any]:
     return [next(iter(holders.get(future.key) or ()), None) for future in futures]
 
 
-def _seconds(*pairs: tuple[Any, Any]) -> list[Any]:
-    """The second value of every pair."""
-    return [second for _, second in pairs]
+def _seconds(*pairs: tuple[Any, Any]) -> bytes:
+    """The second value of every pair, in one piece: each of thousands of small arrays would be a frame of its own."""
+    return pickle.dumps([second for _, second in pairs], protocol=4)
 
 
 def _in_order(done: Iterable[tuple[int, Any]], total: int, stage: str, progress: Progress) -> Iterator[Any]:
