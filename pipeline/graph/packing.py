@@ -10,7 +10,7 @@ from manifold_observer.tasks.arrays import aligned, like
 
 from .slabs import Reading
 
-# Bytes of arrays up to which arguments are one piece. Dask sends every array, of whatever size, as a frame of its own,
+# Bytes up to which arguments are one piece. Dask sends every array, of whatever size, as a frame of its own,
 # and the scheduler opens and sends them anew: 60 arrays of a few numbers a task were most of its work.
 _PIECE_BYTES = 2**16
 
@@ -49,8 +49,8 @@ def _packed(arguments: tuple[Any, ...]) -> tuple[Any, ...] | bytes:
     """Arguments as one piece, where they are small; those that only Dask knows how to send are left to it."""
     buffers: list[pickle.PickleBuffer] = []
     try:
-        pickle.dumps(arguments, protocol=5, buffer_callback=buffers.append)
-        if sum(buffer.raw().nbytes for buffer in buffers) > _PIECE_BYTES:
+        rest = pickle.dumps(arguments, protocol=5, buffer_callback=buffers.append)
+        if len(rest) + sum(buffer.raw().nbytes for buffer in buffers) > _PIECE_BYTES:
             return arguments
         packed = pickle.dumps(arguments, protocol=4)  # arrays of protocol 5 could not be written to
     except Exception:  # whatever it was, Dask says it in its own words
