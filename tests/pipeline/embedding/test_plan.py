@@ -4,7 +4,6 @@ import json
 import sys
 from dataclasses import fields, replace
 
-import dask
 import numpy as np
 import pytest
 import xarray as xr
@@ -229,36 +228,6 @@ def test_what_fits__exact_passes_that_follow_a_tolerated_residual_must_fit_too(t
 def test_landmark_memory__does_not_grow_with_the_frames():
     shapes = [memory.Shape(n, distance_of(20, "quadratic"), 2048, 21) for n in (10**5, 10**6, 10**7)]
     assert len({memory.landmark_memory(shape, 2000).worker for shape in shapes}) == 1
-
-
-def _few_landmarks(shape):
-    return memory.landmark_memory(shape, 500)
-
-
-def test_memory__a_worker_runs_a_task_on_each_of_its_threads():
-    one, four = (memory.Shape(10**5, distance_of(20, "quadratic"), 2048, 21, threads) for threads in (1, 4))
-    few = memory.Shape(3000, distance_of(20, "quadratic"), 2048, 21, 4)  # two blocks
-    for bound in (
-        lambda shape: memory.exact_memory(shape, "recomputed", 4, 2),
-        lambda s: memory.landmark_memory(s, 500),
-    ):
-        assert bound(four).task == bound(one).task
-        assert bound(four).worker - bound(one).worker == 3 * bound(one).task
-        assert bound(few).worker - bound(few._replace(threads=1)).worker == bound(few).task
-
-
-def test_plan__counts_the_threads_of_workers():
-    frames = xr.DataArray(smooth_motion(np.random.default_rng(1), 3000, 6), dims=("frame", "feature"))
-    found = []
-    for threads in (1, 3):
-        with dask.config.set(scheduler="threads", num_workers=threads):
-            found.append(mo.plan(frames, n_modes=3))
-    assert found[1].peak_worker_bytes == found[0].peak_worker_bytes + 2 * found[0].bytes_per_task
-    with (
-        LocalCluster(n_workers=1, threads_per_worker=3, processes=False, dashboard_address="127.0.0.1:0") as cluster,
-        Client(cluster),
-    ):
-        assert mo.plan(frames, n_modes=3).peak_worker_bytes == found[1].peak_worker_bytes
 
 
 # ------------------------------------------------------------------------------------------------- whether it holds
