@@ -24,6 +24,7 @@ from .chunks import check_aiff, check_au, check_wave64
 from .containers import check_caf, check_ogg, last_pages
 from .contract import (
     CHUNK_BYTES,
+    Lies,
     has_suffix,
     lazy_variable,
     local_file,
@@ -34,7 +35,7 @@ from .decoders import Decoder, Decoders, InOrder
 from .flac import count_flac, with_total
 from .mpeg import check_mp3
 from .sniff import AIFF, AU, CAF, FLAC, SOUNDS, UNKNOWN, WAVE64, WAVES, describe, looks_crlf_mangled
-from .wave_header import check_wave
+from .wave_header import check_wave, samples_lie
 
 _READER = "audio"
 _WAVE_SUFFIXES = (".wav", ".wave", ".bwf", ".rf64", ".w64")
@@ -82,6 +83,8 @@ class AudioFile:
     """Whether reading must begin with the first frame."""
     scale: float | None = None
     """What whole numbers of 16 bits are multiplied by; None where libsndfile makes the floats."""
+    lies: Lies | None = None
+    """Where the samples lie, in a file that does not code them."""
 
 
 class AudioArray(BackendArray):
@@ -100,13 +103,17 @@ class AudioArray(BackendArray):
     """
 
     def __init__(self, file: AudioFile) -> None:
-        self.file = file
+        self.file, self.scale = file, file.scale or 1.0
         self.shape = (file.frames, file.channels)
         self.dtype = file.dtype
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         """Read one range."""
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._read)
+
+    def lies(self) -> Lies | None:
+        """Where the samples lie, in a file that does not code them."""
+        return self.file.lies
 
     def _read(self, key: tuple[Any, Any]) -> Samples:
         """Read integers or slices of positive step; memory is the answer and one block."""
@@ -200,6 +207,7 @@ def inspect_audio(path: str) -> AudioFile:
     with _errors_named(path, "opened"), _open_sound(path, repairs) as sound:
         wide = sound.subtype in _WIDE_SUBTYPES
         in_order = _check_container(path, sound)
+        coded = bool(repairs) or words not in WAVES.values()
         file = AudioFile(
             path,
             sound.frames,
@@ -210,6 +218,7 @@ def inspect_audio(path: str) -> AudioFile:
             _last_vorbis_seek(path) if sound.subtype == "VORBIS" else None,
             in_order,
             _SCALE_16 if sound.subtype == "PCM_16" else None,
+            None if coded else samples_lie(path, sound.frames, sound.channels, sound.subtype),
         )
     _check_decodes(file)
     return file

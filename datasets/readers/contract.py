@@ -8,7 +8,7 @@ word); a *reader* is the short name that begins each error, such as "audio".
 import math
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -19,6 +19,18 @@ CHUNK_BYTES = 8_000_000
 # Up to so many channels any number of samples is believed, and up to so many times the number of samples.
 _FEW_CHANNELS, _FEW_SAMPLES = 64, 4
 _MOST_CHANNELS = 2**18
+
+
+class Lies(NamedTuple):
+    """Where an array lies in one file as it would in memory: bytes before it, and its numbers.
+
+    Arrays that have a method ``lies`` say it, anew for each read; None where they have to be decoded. Their attribute
+    ``scale``, a power of two, is what the numbers are multiplied by.
+    """
+
+    path: str
+    offset: int
+    dtype: np.dtype[Any]
 
 
 def refusal(reader: str, path: str, must: str, got: str, remedy: str) -> ValueError:

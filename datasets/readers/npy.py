@@ -18,6 +18,7 @@ from xarray.core import indexing
 from manifold_observer.datasets.regular import uniform_time
 
 from .contract import (
+    Lies,
     check_channels,
     check_sampling_rate,
     check_upright,
@@ -46,6 +47,8 @@ class NpyHeader:
     """Dtype on disk, with its byte order."""
     data_start: int
     """Where the values begin, in bytes."""
+    upright: bool = True
+    """Whether the values of a row lie together, as in C."""
 
 
 class NpyArray(BackendArray):
@@ -78,17 +81,29 @@ class NpyArray(BackendArray):
         """Read one range."""
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER_1VECTOR, self._read)
 
+    def lies(self) -> Lies | None:
+        """Where the numbers lie, if those of one sample lie together; a file that is another by now is refused."""
+        header = self._checked_header()
+        upright = len(header.shape) == 1 or (header.upright and not self.channels_first)
+        return Lies(self.path, header.data_start, header.dtype) if upright else None
+
     def _read(self, key: tuple[Any, ...]) -> np.ndarray[Any, np.dtype[Any]]:
         """Copy one range out of the memory map, into native byte order."""
-        found = _native_dtype(self.path, read_npy_header(self.path).dtype)  # a map of a file that shrank is fatal
+        self._checked_header()  # a map of a file that shrank is fatal
         stored = np.load(self.path, mmap_mode="r", allow_pickle=False)
         table = stored[:, np.newaxis] if stored.ndim == 1 else stored
         turned = table.T if self.channels_first and stored.ndim == 2 else table
-        # It may have grown.
-        if turned.shape[1:] != self.shape[1:] or len(turned) < self.shape[0] or found != self.dtype:
-            must = f"keep its shape {self.shape} and dtype {self.dtype} while it is read"
-            raise refusal(_READER, self.path, must, f"{stored.shape} and {found}", "Open it again")
         return np.array(turned[: self.shape[0]][key], dtype=self.dtype)
+
+    def _checked_header(self) -> NpyHeader:
+        """What the file says now; it may have grown."""
+        header = read_npy_header(self.path)
+        found = _native_dtype(self.path, header.dtype)
+        n_samples, n_channels = _table_shape(self.path, header.shape, self.channels_first)
+        if n_channels != self.shape[1] or n_samples < self.shape[0] or found != self.dtype:
+            must = f"keep its shape {self.shape} and dtype {self.dtype} while it is read"
+            raise refusal(_READER, self.path, must, f"{header.shape} and {found}", "Open it again")
+        return header
 
 
 class NpyBackend(BackendEntrypoint):
@@ -211,8 +226,8 @@ def _parse_header(path: str) -> NpyHeader:
     """Parse the header without touching the values."""
     try:
         with open(path, "rb") as file:
-            shape, _, dtype = _HEADER_READERS[np.lib.format.read_magic(file)](file)
-            return NpyHeader(shape, dtype, file.tell())
+            shape, turned, dtype = _HEADER_READERS[np.lib.format.read_magic(file)](file)
+            return NpyHeader(shape, dtype, file.tell(), not turned)
     except (ValueError, KeyError) as error:
         raise refusal(
             _READER,

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
+import numpy as np
+
 from .chunks import ends_in_chunks, is_chunk_name, zero_from
-from .contract import refusal
+from .contract import Lies, refusal
 
 _READER = "audio"
 _COPY = "Copy it again from the recorder, or download it again"
@@ -22,6 +24,8 @@ _STREAMED_SIZES = (0xFFFFFFFF, 0x7FFFF000)
 # Integer PCM, floats, and the extensible form of either.
 _LINEAR_FORMATS = (1, 3, 0xFFFE)
 _BLOCK_BYTES = 2**20
+# Numbers that need no decoding, as libsndfile and as NumPy call them.
+_NUMBERS = {"PCM_16": "i2", "FLOAT": "f4"}
 
 
 @dataclass(frozen=True)
@@ -121,6 +125,39 @@ def read_wave_header(path: str) -> WaveHeader:
         f"{os.path.getsize(path)} bytes that end before it (the file was cut short)",
         _COPY,
     )
+
+
+def samples_lie(path: str, frames: int, channels: int, subtype: str) -> Lies | None:
+    """Where the samples of a WAVE file lie; None where they are coded, or the header does not say it for sure.
+
+    Parameters
+    ----------
+    path
+        A file that begins as WAVE, and that :func:`check_wave` has found sound.
+    frames, channels
+        How many there are.
+    subtype
+        Of the samples, as libsndfile calls it.
+
+    Examples
+    --------
+    >>> import tempfile, wave
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with wave.open(folder + "/a.wav", "wb") as sound:
+    ...         sound.setparams((1, 2, 8000, 0, "NONE", ""))
+    ...         sound.writeframes(bytes(200))
+    ...     samples_lie(folder + "/a.wav", 100, 1, "PCM_16").offset
+    44
+    """
+    code = _NUMBERS.get(subtype)
+    if code is None:
+        return None
+    header = read_wave_header(path)
+    with open(path, "rb") as file:
+        dtype = np.dtype(code).newbyteorder(">" if file.read(4) == b"RIFX" else "<")
+    whole = header.frame_bytes == dtype.itemsize * channels
+    held = os.path.getsize(path) - header.data_start >= frames * header.frame_bytes
+    return Lies(path, header.data_start, dtype) if whole and held else None
 
 
 def _chunks(path: str, file: BinaryIO, order: str) -> Iterator[tuple[bytes, int, int]]:

@@ -13,6 +13,7 @@ import click
 from click.core import ParameterSource
 
 from ..clusters.config import ClusterConfig
+from ..graph.loading import loading
 from .config_file import CLUSTER_OPTIONS
 from .options import settings_among, settings_of
 from .saying import AS_JSON, above, is_aloud, is_quiet, is_verbose, notice
@@ -184,7 +185,8 @@ def connected(cluster: ClusterConfig) -> Iterator[None]:
         with dask.config.set(own), in_threads(), watched_cluster():
             yield
         return
-    from ..clusters.cluster import connect  # noqa: PLC0415
+    with loading():
+        from ..clusters.cluster import connect  # noqa: PLC0415
 
     where = replace(cluster, kind="local") if cluster.kind == "auto" else cluster
     with connect(where, tell=_tell) as client, watched_cluster(client):

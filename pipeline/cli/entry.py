@@ -12,6 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from ..graph.ending import Hearing
+from ..graph.loading import leave_at_once, loading
 
 
 def main() -> None:
@@ -46,7 +47,9 @@ dask_command = _Dask("manifold-observer", help="Estimate the hidden state behind
 def _run(words: Sequence[str], name: str) -> None:
     """Import the command and run it, listening to signals all the while."""
     hearing = Hearing().listen()
-    from .commands import main as command  # noqa: PLC0415
+    leave_at_once()
+    with loading():
+        from .commands import main as command  # noqa: PLC0415
 
     hearing.begin()
     try:

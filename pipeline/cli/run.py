@@ -11,6 +11,7 @@ import click
 
 from ..clusters.config import ClusterConfig
 from ..graph.durations import duration
+from ..graph.loading import loading
 from ..jobs.config import CHOSEN, PROMISED, RunConfig
 from ..stores.address import Place
 from .computing import chosen, session, writing
@@ -62,9 +63,10 @@ def run_command(
     with the groups /frames, /embedding and /state, and /smoothed with --smooth; by default it is called after the
     recording and lies in the current folder. After a kill or Ctrl-C, the same command resumes from the last pass.
     """
-    from ..graph.client import in_threads  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
-    from ..jobs.events import Event, emit, listen  # noqa: PLC0415
-    from ..jobs.run import check, frames_in, run  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+    with loading():
+        from ..graph.client import in_threads  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+        from ..jobs.events import Event, emit, listen  # noqa: PLC0415
+        from ..jobs.run import check, frames_in, run  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
 
     recordings, out = result_and_recordings(paths)
     config, report = taken(RunConfig, options), _page(page, out)

@@ -35,6 +35,7 @@ _SETTINGS = QUIET | {
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 2**25,
 }
 _NO_PAGES: dict[str, Any] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+_READY = "manifold_observer.pipeline.clusters.ready"
 _LOOPBACK = "127.0.0.1"
 _STARTS = 5
 _KILL_SECONDS = 5
@@ -113,6 +114,7 @@ def _scheduler(memory_limit: int, loop: Any, dashboard: bool, folder: str) -> Lo
         threads_per_worker=1,
         processes=True,
         worker_class=_Nanny,
+        preload=[*dask.config.get("distributed.worker.preload"), _READY],
         host=_LOOPBACK,
         security=Security.temporary(),
         dashboard_address=f"{_LOOPBACK}:0",

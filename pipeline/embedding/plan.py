@@ -25,7 +25,7 @@ from ..engine.memory import EXACT_FRAMES, LOCAL_BYTES, Shape, tile_bytes
 from ..engine.problem import Problem
 from ..engine.promise import with_passes
 from ..frames.given import takes_frames
-from ..frames.runs import require_features, task_memory
+from ..frames.runs import require_features
 from ..frames.segments import short_segments
 from ..graph.card import card
 from ..graph.compute import compute, one_blas_thread, task
@@ -167,8 +167,7 @@ def plan(frames: xr.DataArray, **options: Any) -> Plan:
         options.pop(unused, None)
     config = EmbedConfig.of(**options).resolved(given_covariances=covariance is not None)
     rows = table(frames, covariance, config)
-    require_features(frames)
-    before = task_memory(frames)
+    before = require_features(frames)
     with one_blas_thread():
         check_moments(rows, silent, spans=_looked_at(rows))
         found = _plan(_sampled(rows, config.window), rows, config)
@@ -210,7 +209,7 @@ def _plan(rows: Table, whole: Table, config: EmbedConfig) -> Plan:
     if not is_scaled(rows):
         check_values(rows, total)
     decision = decide(rows, measure(rows, total, config), config, n_frames=n_frames)
-    shape = shape_of(n_frames, decision.distance, config)
+    shape = shape_of(n_frames, decision.distance, config, decision.workers.threads)
     foreseen = None
     if decision.method == "landmarks" and config.residual_tolerance is not None:
         problem = Problem(whole._replace(conditioning=rows.conditioning), decision, config, silent)

@@ -29,7 +29,7 @@ from ..graph.kept import Of, array_of
 from ..graph.progress import or_watched, silent
 from ..graph.slabs import rows_of
 from ..graph.spans import Span, blocks
-from .references import References, axes_of, packed_precisions, reference_numbers, references
+from .references import References, axes_of, reference_numbers, references
 
 # New frames of one task, and of one product: always as many, so that a frame's numbers do not depend on how many
 # others came with it.
@@ -186,7 +186,6 @@ class _Map(NamedTuple):
     """What new frames are read by: references and their precisions, and constants of the embedding."""
 
     known: References
-    packed: list[Delayed]
     window: int
     epsilon: float
     divisors: Floats
@@ -197,10 +196,9 @@ class _Map(NamedTuple):
 def _map_of(embedding: xr.Dataset) -> _Map:
     """What new frames are read by; it computes the references."""
     numbers = reference_numbers(embedding)
-    known = references(embedding, numbers, silent)
+    known = references(embedding, numbers, silent, lending=True)
     return _Map(
         known,
-        packed_precisions(known),
         int(embedding.attrs["window"]),
         float(embedding["epsilon"]),
         _divisors(embedding),
@@ -257,7 +255,7 @@ def _span_tasks(there: _Map, data: Any, segments: Segments, past: Floats, span: 
     frames = rows_of(data, (max(low - h, 0), int(stops[-1]) - h))
     rows, first = np.arange(*span) + h - low, max(low - h, 0)
     slab = task(_slab, distance.axes, past[min(low, h) :], frames, starts - low, stops - low, rows, first)
-    lenders = zip(there.known.parts, there.packed, strict=True)
+    lenders = zip(there.known.parts, there.known.packed, strict=True)
     lent = [task(_lend, slab, distance, part, packed, epsilon) for part, packed in lenders]
     measured = task(_measured, slab, distance, lent, epsilon)
     shares = [task(_shares, measured, distance, part, epsilon) for part in there.known.parts]

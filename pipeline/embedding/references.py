@@ -10,27 +10,31 @@ from dask.delayed import Delayed
 
 from manifold_observer.tasks.arrays import Floats, Integers
 from manifold_observer.tasks.engine import borrowing, extension, forms
+from manifold_observer.tasks.engine.covariance import PseudoInverse
 from manifold_observer.tasks.engine.distance import Distance
 from manifold_observer.tasks.engine.moments import Axes
 from manifold_observer.tasks.engine.shrinkage import Shrinkage
-from manifold_observer.tasks.engine.slab import precisions
+from manifold_observer.tasks.engine.slab import Metric, Slab, precisions
 
 from ..engine.blocks import Part, Table, block_task, check_moments, local_metric, make_blocks, part_of, slab_of, table
 from ..engine.config import EmbedConfig
 from ..engine.cuts import gather_rows, tile_size
 from ..frames.conditioning import conditioning_of
 from ..graph.compute import persist, task
-from ..graph.progress import Progress, silent
+from ..graph.progress import Progress
 from ..graph.spans import Span, blocks
 
 
 class References(NamedTuple):
-    """Blocks of references on the workers, which embedded frames they are, and the distance that new frames share."""
+    """Blocks of references on the workers, which embedded frames they are, and the distance that new frames share.
+
+    ``packed`` are their precisions, block by block, where these are lent.
+    """
 
     parts: list[Delayed]
     numbers: Integers
     distance: Distance
-    table: Table
+    packed: list[Delayed]
 
     @property
     def number(self) -> int:
@@ -45,7 +49,7 @@ def reference_numbers(embedding: xr.Dataset) -> Integers:
     return np.arange(embedding.sizes["frame"])
 
 
-def references(embedding: xr.Dataset, numbers: Integers, progress: Progress) -> References:
+def references(embedding: xr.Dataset, numbers: Integers, progress: Progress, *, lending: bool = False) -> References:
     """Blocks of the references, as the embedding made them but in all features; it computes.
 
     Parameters
@@ -56,6 +60,8 @@ def references(embedding: xr.Dataset, numbers: Integers, progress: Progress) -> 
         Which of its frames are references.
     progress
         Where to report.
+    lending
+        Whether new frames borrow from the precisions of the references, which are shrunk.
 
     Returns
     -------
@@ -63,33 +69,57 @@ def references(embedding: xr.Dataset, numbers: Integers, progress: Progress) -> 
     """
     config = config_of(embedding)
     rows = table(*_embedded(embedding), config)._replace(conditioning=conditioning_of(embedding))
-    rows, total = check_moments(rows, progress)
-    metric = local_metric(rows, total, config)._replace(shrinkage=_shrinkage_of(embedding))
+    shrinkage = _shrinkage_of(embedding)
+    if shrinkage is not None and len(numbers) < rows.n_frames:  # the others are not looked at once more
+        metric = Metric(config.window, PseudoInverse(), shrinkage)
+    else:
+        rows, total = check_moments(rows, progress)
+        metric = local_metric(rows, total, config)._replace(shrinkage=shrinkage)
     distance = Distance(metric, axes_of(embedding), config.form, config.precision)
     spans = blocks(len(numbers), tile_size(len(numbers)))
-    if len(numbers) == rows.n_frames:
+    made, lent = _made(rows, distance, numbers, spans, lending, progress)
+    parts = _with_columns(embedding, numbers, made, spans)
+    kept = persist([*parts, *lent], "references", progress)
+    return References(kept[: len(parts)], numbers, distance, kept[len(parts) :])
+
+
+def _made(
+    rows: Table, distance: Distance, numbers: Integers, spans: list[Span], lending: bool, progress: Progress
+) -> tuple[list[Delayed], list[Delayed]]:
+    """Blocks of the references, and their packed precisions where these are lent."""
+    gathered, shrunk = len(numbers) < rows.n_frames, distance.metric.shrinkage is not None
+    slabs = [_slabs(rows, distance, numbers[a:b]) for a, b in spans] if shrunk and (gathered or lending) else []
+    if not gathered:
         made = make_blocks(rows, distance, spans, progress)
+    elif shrunk:
+        made = [task(forms.join, [task(distance.block, slab) for slab in own]) for own in slabs]
     else:
         made = [_chosen_block(rows, distance, numbers[a:b]) for a, b in spans]
-    parts = _with_columns(embedding, numbers, made, spans)
-    return References(persist(parts, "references", progress), numbers, distance, rows)
+    return made, [task(_packed, own, distance) for own in slabs] if lending else []
 
 
-def packed_precisions(known: References) -> list[Delayed]:
-    """Precisions of the references, block by block as :func:`references` has them; they stay on the workers."""
-    rows, distance, made = known.table, known.distance, []
-    for first, stop in blocks(known.number, tile_size(known.number)):
-        parts = [
-            task(_packed, distance, part_of(rows, span, distance.window, own))
-            for span, own in _runs_of(rows, known.numbers[first:stop])
-        ]
-        made.append(task(np.concatenate, parts))
-    return persist(made, "references", silent)
+def _slabs(rows: Table, distance: Distance, numbers: Integers) -> list[Delayed]:
+    """Embedded frames that need not follow each other, gathered by as many tasks as they are apart."""
+    return [
+        task(_measured, distance, part_of(rows, span, distance.window, own), span)
+        for span, own in _runs_of(rows, numbers)
+    ]
 
 
-def _packed(distance: Distance, part: Part) -> Floats:
-    """Upper triangles of the precisions of one run."""
-    return borrowing.pack(precisions(slab_of(distance.axes, part), distance.metric))
+def _measured(distance: Distance, part: Part, span: Span) -> Slab:
+    """Frames of one run, with their shrunk precisions: blocks need them, and what is lent."""
+    slab = slab_of(distance.axes, part)
+    if not np.isfinite(slab.frames).all():
+        raise ValueError(
+            f"embed: embedded frames must be finite; some of frames {span[0]} .. {span[1] - 1} hold NaN or "
+            "infinity. Copy the embedding again, or embed again."
+        )
+    return slab._replace(precisions=precisions(slab, distance.metric))
+
+
+def _packed(slabs: list[Slab], distance: Distance) -> Floats:
+    """Upper triangles of the precisions of one block of references."""
+    return np.concatenate([borrowing.pack(precisions(slab, distance.metric)) for slab in slabs])
 
 
 def config_of(embedding: xr.Dataset) -> EmbedConfig:

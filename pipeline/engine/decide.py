@@ -15,16 +15,17 @@ from manifold_observer.tasks.engine.expected import LEAST
 from manifold_observer.tasks.engine.forms import build_block
 from manifold_observer.tasks.engine.moments import Axes, Moments, span_axes
 from manifold_observer.tasks.engine.probe import Probe, candidates, probe_forms
-from manifold_observer.tasks.engine.slab import Metric
+from manifold_observer.tasks.engine.protocols import Block
+from manifold_observer.tasks.engine.slab import Metric, Slab
 
 from ..graph.compute import compute, task
-from ..graph.limits import LAZY_FRAMES, Memory, Workers, gib, require, workers
+from ..graph.limits import LAZY_FRAMES, Memory, Workers, fewer_threads, gib, require, workers
 from ..graph.progress import Progress, silent
 from ..graph.spans import Span
 from .blocks import Part, Table, degenerate, local_metric, part_of, slab_of
 from .config import EmbedConfig
 from .cuts import tile_size
-from .eigensolve import WIDTH, wanted_modes
+from .eigensolve import SPARE, WIDTH, wanted_modes
 from .memory import (
     EXACT_FRAMES,
     LOCAL_BYTES,
@@ -119,7 +120,8 @@ def decide(
 
 def settle(n_frames: int, distance: Distance, float32_error: float, config: EmbedConfig) -> Decision:
     """The rest of the decision, which needs no frames; nothing is computed."""
-    there, shape = workers(), shape_of(n_frames, distance, config)
+    there = workers()
+    shape = shape_of(n_frames, distance, config, there.threads)
     method = choose_method(n_frames, distance.itemsize, config, there)
     promised = method == "landmarks" and config.residual_tolerance is not None
     if promised:
@@ -148,10 +150,10 @@ def _check_promised(config: EmbedConfig) -> None:
             )
 
 
-def shape_of(n_frames: int, distance: Distance, config: EmbedConfig) -> Shape:
-    """Sizes of an embedding."""
-    width = max(WIDTH, wanted_modes(config, n_frames) + 4) + 1
-    return Shape(n_frames, distance, config.tile or tile_size(n_frames), width)
+def shape_of(n_frames: int, distance: Distance, config: EmbedConfig, threads: int = 1) -> Shape:
+    """Sizes of an embedding on workers of so many threads."""
+    width = max(WIDTH, wanted_modes(config, n_frames) + SPARE) + 1
+    return Shape(n_frames, distance, config.tile or tile_size(n_frames), width, threads)
 
 
 def choose_method(n_frames: int, itemsize: int, config: EmbedConfig, there: Workers) -> str:
@@ -217,12 +219,20 @@ def choose_home(n_frames: int, itemsize: int, wanted: str, there: Workers) -> st
 
 
 def expected_passes(method: str, home: str, config: EmbedConfig) -> int:
-    """Passes over the kernel, as measured: 1.15 a digit of the residual, or a digit and two from random vectors."""
+    """Passes over the kernel, as measured.
+
+    A digit of the residual takes 1.15 passes from landmarks, one from random vectors after two for a start, and 1.6
+    where blocks are narrow.
+    """
     if method == "landmarks":
         return 0 if config.residual_tolerance is not None else config.refine
     digits = -math.log10(config.residual_tolerance or TOLERANCES[home])
-    warm = home != "local" and config.epsilon != "local"
-    needed = round(1.15 * digits) if warm else math.ceil(digits - 1e-9) + 2
+    if home == "local":
+        needed = round(1.6 * digits)
+    elif config.epsilon == "local":
+        needed = math.ceil(digits - 1e-9) + 2
+    else:
+        needed = round(1.15 * digits)
     return min(needed + (config.alpha != 0), config.max_passes)
 
 
@@ -260,7 +270,7 @@ def _what_fits(shape: Shape, method: str, home: str, config: EmbedConfig, there:
     for m in (config.n_landmarks, 2000, 1000, 500, 200):
         if m <= config.n_landmarks and landmark_memory(shape, m).worker <= there.limit:
             return f"method='landmarks' with landmarks={m} would fit."
-    return "Give the workers more memory, or take fewer features."
+    return f"Give the workers more memory, or take fewer features{fewer_threads(there)}."
 
 
 def _choose_distance(
@@ -332,11 +342,13 @@ def _precision(found: Probe, form: str, config: EmbedConfig) -> str:
 def _probe(axes: Axes, parts: list[Part], metric: Metric, form: str, spans: list[Span]) -> Probe:
     """One timed tile a form."""
     names = candidates(metric, axes.width) if form == "auto" else [form]
-    slabs = [slab_of(axes, part) for part in parts]
-    for slab, span in zip(slabs, spans, strict=True):
-        try:
-            build_block(slab, metric, names[0])
-        except DegenerateCovarianceError as error:
-            raise degenerate(error, metric.window, span) from None
-    rows, columns = slabs
-    return probe_forms(rows, columns, metric, names)
+    first, second = [(slab_of(axes, part), span) for part, span in zip(parts, spans, strict=True)]
+    return probe_forms({name: (_built(*first, metric, name), _built(*second, metric, name)) for name in names})
+
+
+def _built(slab: Slab, span: Span, metric: Metric, form: str) -> Block:
+    """A block of the probe; a degenerate covariance is told with the frames it belongs to."""
+    try:
+        return build_block(slab, metric, form)
+    except DegenerateCovarianceError as error:
+        raise degenerate(error, metric.window, span) from None

@@ -17,6 +17,10 @@ from .tiling import MatMat
 
 # Vectors that one pass over the kernel multiplies: more than the multiplicity of any cluster.
 WIDTH = 20
+# The same where passes are cheap: what many vectors cost is more than what the passes do that they spare.
+NARROW = 8
+# Vectors beside the wanted ones, at least, that a block has: as many as may be turned towards others at first.
+SPARE = 4
 # Modes looked at for the spectral gap.
 GAP_MODES = 10
 # Modes where no number is asked for: those that a state needs beside two principal components.
@@ -58,6 +62,7 @@ def solve(
     warm: Warm | None = None,
     passes: int | None = None,
     most: int | None = None,
+    width: int = WIDTH,
 ) -> Solved:
     """Block Lanczos; with ``passes`` so many and no more, else until the residuals are small.
 
@@ -81,6 +86,8 @@ def solve(
         Passes to make, whatever the residuals.
     most
         Passes after which the residuals are taken as they are, if they are not small before.
+    width
+        Vectors a pass, at least: many where a pass is dear, few where it is not.
 
     Returns
     -------
@@ -92,7 +99,9 @@ def solve(
         ``config.max_passes`` were not enough.
     """
     wanted = wanted_modes(config, n)
-    begun = checkpoint.load() or _first_pass(matmat, n, config, wanted, warm, checkpoint)
+    width = max(width, wanted + SPARE)
+    allowed = config.max_passes * max(1, WIDTH // width)  # passes of few vectors count as less than one
+    begun = checkpoint.load() or _first_pass(matmat, n, config, width, warm, checkpoint)
     operator = lanczos.Normalised(begun.degrees, config.alpha, begun.density_degrees)
 
     def on_pass(krylov: lanczos.Krylov, pairs: lanczos.RitzPairs) -> None:
@@ -107,7 +116,7 @@ def solve(
             begun.krylov,
             wanted,
             tolerance=tolerance if passes is None else 0.0,
-            max_passes=passes or most or config.max_passes,
+            max_passes=passes or most or allowed,
             on_pass=on_pass,
             enough=passes is not None or most is not None,
         )
@@ -154,10 +163,10 @@ def warn_frozen(eigenvalues: Floats) -> None:
 
 
 def _first_pass(
-    matmat: MatMat, n: int, config: EmbedConfig, wanted: int, warm: Warm | None, checkpoint: Checkpoint
+    matmat: MatMat, n: int, config: EmbedConfig, width: int, warm: Warm | None, checkpoint: Checkpoint
 ) -> Begun:
     """Row sums of the kernel, and the first block in the same pass."""
-    width = min(max(WIDTH, wanted + 4), n)
+    width = min(width, n)
     start = lanczos.random_block(n, width, config.seed)
     if warm is not None:
         near = warm.coordinates[:, :width] * (warm.degrees**-config.alpha)[:, None]

@@ -6,23 +6,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from dask.delayed import Delayed
-
 from manifold_observer.tasks.engine.kernel import Scale
 
-from ..graph.compute import persist
+from ..graph.compute import compute, persist
 from ..graph.progress import Progress
+from ..graph.threads import threads_here
 from .blocks import make_blocks
 from .checkpoint import Checkpoint
 from .config import Attrs
 from .cuts import EXACT_MEDIAN_FRAMES
 from .decide import TOLERANCES, choose_home
-from .eigensolve import WIDTH, Solved, Warm, solve, wanted_modes
+from .eigensolve import NARROW, WIDTH, Solved, Warm, solve, wanted_modes
 from .landmarks import embed_landmarks, near
 from .problem import Found, Problem
 from .promise import through, told
 from .rounds import approach
-from .scales import find_scale
+from .scales import Distances, find_scale
 from .tiledisk import require_space, tiles_bytes
 from .tiling import (
     MatMat,
@@ -51,7 +50,7 @@ def exactly(problem: Problem, checkpoint: Checkpoint) -> Found:
     if home == "local":  # a matter of seconds
         checkpoint = Checkpoint(None, {})
     tiles, distances = _tiles(problem)
-    scale, attrs = find_scale(tiles, distances, config, problem.progress)
+    scale, attrs = find_scale(tiles, distances or distance_panels(tiles), config, problem.progress)
     tolerance = config.residual_tolerance or TOLERANCES[home]
     warm = None
     if home != "local" and scale.local is None and not checkpoint.begun:
@@ -59,7 +58,10 @@ def exactly(problem: Problem, checkpoint: Checkpoint) -> Found:
         warm = near(tiles.blocks, tiles.spans, scale, config.alpha, n_near, problem.progress)
     with _product(home, tiles, distances, scale, checkpoint, problem.progress) as matmat:
         del distances
-        solved = solve(matmat, n, config, problem.progress, tolerance=tolerance, checkpoint=checkpoint, warm=warm)
+        width = NARROW if home == "local" else WIDTH
+        solved = solve(
+            matmat, n, config, problem.progress, tolerance=tolerance, checkpoint=checkpoint, warm=warm, width=width
+        )
     return _found(solved, scale, attrs | {"method": "exact", "home": home, "tile": _side(tiles)})
 
 
@@ -96,7 +98,14 @@ def _promised(problem: Problem, checkpoint: Checkpoint) -> Found:
 
 
 def _passes(
-    problem: Problem, checkpoint: Checkpoint, scale: Scale, warm: Warm, attrs: Attrs, **count: int | None
+    problem: Problem,
+    checkpoint: Checkpoint,
+    scale: Scale,
+    warm: Warm,
+    attrs: Attrs,
+    *,
+    passes: int | None = None,
+    most: int | None = None,
 ) -> Found:
     """Exact passes from where landmarks led: so many ``passes``, or until the residual is small and ``most``."""
     config, home = problem.config, problem.decision.home
@@ -111,29 +120,37 @@ def _passes(
             tolerance=tolerance,
             checkpoint=checkpoint,
             warm=warm,
-            **count,
+            passes=passes,
+            most=most,
         )
     return _found(solved, scale, attrs | {"home": home, "tile": _side(tiles)})
 
 
-def _tiles(problem: Problem) -> tuple[Tiling, list[Delayed]]:
-    """Blocks on the workers, and panels of distances, computed only where all of them are wanted twice."""
+def _tiles(problem: Problem) -> tuple[Tiling, Distances | None]:
+    """Blocks on the workers, and panels of distances where all of them are wanted twice: on the workers, or here."""
     made = make_blocks(problem.table, problem.distance, problem.spans, problem.progress)
     tiles = tiling(made, problem.spans, problem.distance.precision, problem.decision.workers.number)
-    distances = distance_panels(tiles)
+    if problem.decision.home == "local":
+        return tiles, compute(distance_panels(tiles), "distances", problem.progress)
     looked_at = isinstance(problem.config.epsilon, str) and problem.table.n_frames <= EXACT_MEDIAN_FRAMES
-    if problem.decision.home in ("local", "resident") and looked_at:
-        distances = persist(distances, "distances", problem.progress)
-    return tiles, distances
+    if problem.decision.home != "resident" or not looked_at:
+        return tiles, None
+    return tiles, persist(distance_panels(tiles), "distances", problem.progress)
 
 
 @contextmanager
 def _product(
-    home: str, tiles: Tiling, distances: list[Delayed], scale: Scale, checkpoint: Checkpoint, progress: Progress
+    home: str,
+    tiles: Tiling,
+    distances: Distances | None,
+    scale: Scale,
+    checkpoint: Checkpoint,
+    progress: Progress,
 ) -> Iterator[MatMat]:
     """Product with the kernel, its tiles in the home that was chosen; what lies on disk is gone at the end."""
-    if home == "local":
-        yield local_product(tiles, distances, scale, progress)
+    if home == "local" and distances is not None:
+        with threads_here() as over:
+            yield local_product(tiles, distances, scale, progress, over)
     elif home == "resident":
         yield resident_product(tiles, distances, scale, progress)
     elif home == "recomputed":

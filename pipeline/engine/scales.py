@@ -1,6 +1,10 @@
-"""The scale of the kernel, from distances that lie in panels on the workers."""
+"""The scale of the kernel, from distances that lie in panels on the workers, or here."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import repeat
+from typing import Any
 
 import numpy as np
 from dask.delayed import Delayed
@@ -10,7 +14,7 @@ from manifold_observer.tasks.engine import forms, panel, scale
 from manifold_observer.tasks.engine.kernel import Scale
 
 from ..graph.compute import compute, task
-from ..graph.progress import Progress
+from ..graph.progress import Progress, silent
 from .config import Attrs, EmbedConfig
 from .cuts import EXACT_MEDIAN_FRAMES
 from .tiling import Panel, Tiling
@@ -21,7 +25,11 @@ _SAMPLE_FRAMES = 2048
 _ROUNDING = 1e-6
 
 
-def find_scale(tiles: Tiling, distances: list[Delayed], config: EmbedConfig, progress: Progress) -> tuple[Scale, Attrs]:
+Distances = list[Delayed] | list[Panel]
+"""Panels on the workers, or here."""
+
+
+def find_scale(tiles: Tiling, distances: Distances, config: EmbedConfig, progress: Progress) -> tuple[Scale, Attrs]:
     """Choose the scale as the options say; it computes unless a number was given.
 
     Raises
@@ -47,16 +55,12 @@ def find_scale(tiles: Tiling, distances: list[Delayed], config: EmbedConfig, pro
     return Scale(config.epsilon_factor * median), attrs
 
 
-def _local_scale(
-    tiles: Tiling, distances: list[Delayed], config: EmbedConfig, progress: Progress
-) -> tuple[Scale, Attrs]:
+def _local_scale(tiles: Tiling, distances: Distances, config: EmbedConfig, progress: Progress) -> tuple[Scale, Attrs]:
     """Distance of every frame to its k-th nearest."""
     n = tiles.n_frames
     k = min(config.neighbours, n - 1)
     lengths = [sum(stop - start for start, stop in tiles.rows(plan)) for plan in tiles.panels]
-    tables = compute(
-        [task(_nearest, part, length, k) for part, length in zip(distances, lengths, strict=True)], "scale", progress
-    )
+    tables = _each(_nearest, distances, lengths, repeat(k), stage="scale", progress=progress)
     nearest = np.full((n, k), np.inf)
     for plan, table in zip(tiles.panels, tables, strict=True):
         first = 0
@@ -75,13 +79,13 @@ def _local_scale(
     return Scale(float(np.median(local)), local), {"neighbours": k}
 
 
-def _exact_median(distances: list[Delayed], n: int) -> float:
+def _exact_median(distances: Distances, n: int) -> float:
     """Median over all pairs i < j in two looks: a bracket from a sample, then what lies within."""
     pairs = n * (n - 1) // 2
     stride = max(1, pairs // 2**15) | 1  # odd, so that it does not keep to one column of a tile
-    sample = np.concatenate(compute([task(_sample, part, stride) for part in distances]))
+    sample = np.concatenate(_each(_sample, distances, repeat(stride)))
     for low, high in scale.brackets(sample):
-        parts = compute([task(_count, part, low, high) for part in distances])
+        parts = _each(_count, distances, repeat(low), repeat(high))
         inside = np.concatenate([values for _, values in parts])
         median = scale.median_from(inside, sum(below for below, _ in parts), pairs)
         if median is not None:
@@ -98,6 +102,19 @@ def _sampled_median(tiles: Tiling, seed: int) -> tuple[float, int]:
         if len(within):
             parts.append(task(forms.take, block, within))
     return compute([task(scale.median_between, parts)])[0], len(chosen)
+
+
+def _each(
+    function: Callable[..., Any],
+    distances: Distances,
+    *given: Iterable[Any],
+    stage: str = "",
+    progress: Progress = silent,
+) -> list[Any]:
+    """What a function says of every panel, where the panel is."""
+    if isinstance(distances[0], Panel):
+        return [function(*own) for own in zip(distances, *given)]  # noqa: B905 - what is repeated has no end
+    return compute([task(function, *own) for own in zip(distances, *given)], stage, progress)  # noqa: B905
 
 
 def _nearest(part: Panel, n: int, k: int) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -12,8 +13,9 @@ from manifold_observer.tasks.engine import foretelling, shrinkage
 from manifold_observer.tasks.engine.foretelling import Foretold
 from manifold_observer.tasks.engine.moments import Axes, Moments, leading_axes, signed
 from manifold_observer.tasks.engine.shrinkage import Shrinkage, Spread
+from manifold_observer.tasks.engine.slab import Slab
 
-from ..graph.compute import compute, task
+from ..graph.compute import compute, persist, task
 from ..graph.progress import Progress
 from ..graph.slabs import rows_of
 from ..graph.spans import Span
@@ -25,8 +27,12 @@ from .eigensolve import USUAL_MODES
 
 # Windows that give the intensity, in runs; all of them in shorter recordings.
 _WINDOWS, _WINDOW_RUN = 20_480, 512
+# Tasks that they are dealt into, at least: a task costs a cluster as much as hundreds of windows.
+_TASKS = 16
 # Frames on which the targets are compared, in runs of consecutive ones.
 _COMPARED, _COMPARED_RUN = 2048, 512
+# Bytes of the windows' frames along the axes up to which they are kept: they are wanted twice, and dear to read.
+_KEPT_BYTES = 2**25
 # Bytes of the frames from which the axes of wide features are taken.
 _AXES_BYTES, _AXES_FRAMES, _AXES_RUN = 2**26, 4096, 64
 _RIDGE = 0.01
@@ -99,21 +105,23 @@ def shrink(rows: Table, turned: Turned, window: int, config: EmbedConfig, progre
     """
     spans = sample_spans(rows.n_frames, _WINDOW_RUN, _WINDOWS)
     compared = sample_spans(rows.n_frames, _COMPARED_RUN, _COMPARED)
-    parts = [part_of(rows, span, window) for span in (*spans, *compared)]
-    sample = _Sample(parts[len(spans) :], compared, [rows.segment[slice(*span)] for span in compared])
-    parts = parts[: len(spans)]
-    spreads = compute([task(_spread, turned.axes, part, window) for part in parts], "covariances", progress)
+    slabs = _slabs(rows, turned.axes, spans, window)
+    some = compute([task(_spreads, own, window) for own in slabs], "covariances", progress)
+    spreads = list(itertools.chain.from_iterable(some))
     freedom = sum(one.freedom for one in spreads)
     width = turned.axes.width
     mean = sum((one.total for one in spreads), np.zeros((width, width))) / max(freedom, 1)
     ridge = _RIDGE * float(turned.variances.mean())
     names = shrinkage.TARGETS if config.shrinkage == "auto" else (config.shrinkage,)
     target = shrinkage.pooled(mean) if "pooled" in names else None
-    apart = [] if target is None else [task(_apart, turned.axes, part, window, target) for part in parts]
+    apart = [] if target is None else [task(_apart, own, window, target) for own in slabs]
     light = [one._replace(total=mean[:0]) for one in spreads]  # sent where the distances are, which are many
     asked = compute([task(shrinkage.intensities, light, apart, width)])[0]
     ways = {name: Shrinkage(asked[name], ridge, window, mean, name) for name in names}
-    tasks: list[Delayed] = [task(_foretell, turned.axes, *sample, window, how) for how in ways.values()]
+    sample = _Sample(
+        _slabs(rows, turned.axes, compared, window), compared, [rows.segment[slice(*span)] for span in compared]
+    )
+    tasks: list[Delayed] = [task(_foretell, *sample, window, how) for how in ways.values()]
     found: dict[str, _Compared] = dict(zip(ways, compute(tasks, "covariances", progress), strict=True))
     said = {name: own.said for name, own in found.items()}
     best = max(said, key=lambda name: said[name].share)
@@ -149,7 +157,7 @@ class _Compared(NamedTuple):
 class _Sample(NamedTuple):
     """Some runs of frames on which the targets are compared, and the segments of their frames, span by span."""
 
-    parts: list[Part]
+    slabs: list[Delayed]
     spans: list[Span]
     segments: list[Integers]
 
@@ -164,23 +172,35 @@ def _sampled_axes(whole: Axes, frames: list[Array], most: int) -> tuple[Floats, 
     return variances, signed(basis / np.linalg.norm(basis, axis=0))
 
 
-def _spread(axes: Axes, part: Part, window: int) -> Spread:
-    """Of one run of windows."""
-    slab = slab_of(axes, part)
-    return shrinkage.spread(slab.frames, slab.starts, slab.widths_of(window))
+def _slabs(rows: Table, axes: Axes, spans: list[Span], window: int) -> list[Delayed]:
+    """Frames of some spans along the axes, with the halo of their windows, a few a task; they are kept if small."""
+    parts = [part_of(rows, span, window) for span in spans]
+    step = max(1, len(parts) // _TASKS)
+    made = [task(_along, axes, parts[first : first + step]) for first in range(0, len(parts), step)]
+    size = 8 * axes.width * sum(stop - start + window for start, stop in spans)
+    return persist(made, "") if size <= _KEPT_BYTES else made
 
 
-def _apart(axes: Axes, part: Part, window: int, target: Floats) -> Floats:
-    """Of one run of windows."""
-    slab = slab_of(axes, part)
-    return shrinkage.apart(slab.frames, slab.starts, slab.widths_of(window), target)
+def _along(axes: Axes, parts: list[Part]) -> list[Slab]:
+    """Some runs of windows along the axes."""
+    return [slab_of(axes, part) for part in parts]
+
+
+def _spreads(slabs: list[Slab], window: int) -> list[Spread]:
+    """Of some runs of windows."""
+    return [shrinkage.spread(slab.frames, slab.starts, slab.widths_of(window)) for slab in slabs]
+
+
+def _apart(slabs: list[Slab], window: int, target: Floats) -> Floats:
+    """Of some runs of windows."""
+    return np.concatenate([shrinkage.apart(slab.frames, slab.starts, slab.widths_of(window), target) for slab in slabs])
 
 
 def _foretell(
-    axes: Axes, parts: list[Part], spans: list[Span], segments: list[Integers], window: int, how: Shrinkage
+    parts: list[list[Slab]], spans: list[Span], segments: list[Integers], window: int, how: Shrinkage
 ) -> _Compared:
     """What the coordinates of some runs foretell, where covariances are shrunk in one way."""
-    slabs = [slab_of(axes, part) for part in parts]
+    slabs = list(itertools.chain.from_iterable(parts))
     run = numbered_runs(segments, spans)
     frames = np.concatenate([slab.frames[slab.rows] for slab in slabs])
     precision = np.concatenate(

@@ -173,26 +173,36 @@ def distance_panels(tiles: Tiling) -> list[Delayed]:
     return [task(_distances, [tiles.blocks[number] for number in plan.blocks], plan) for plan in tiles.panels]
 
 
-def local_product(tiles: Tiling, distances: list[Delayed], scale: Scale, progress: Progress) -> MatMat:
-    """Product with a small kernel that is brought here whole: a pass over it costs less than asking for one."""
-    made = [
-        task(_affinities, part, _own_scale(tiles, plan, scale))
-        for part, plan in zip(distances, tiles.panels, strict=True)
+def kernel_panels(tiles: Tiling, distances: list[Delayed] | None, scale: Scale) -> list[Delayed]:
+    """Panels of the kernel, not yet computed; from distances where they are kept, else with distances on the way."""
+    scales = [_own_scale(tiles, plan, scale) for plan in tiles.panels]
+    if distances is not None:
+        return [task(_affinities, part, own) for part, own in zip(distances, scales, strict=True)]
+    return [
+        task(_kernel, [tiles.blocks[number] for number in plan.blocks], plan, own)
+        for plan, own in zip(tiles.panels, scales, strict=True)
     ]
-    n = tiles.n_frames
-    matrix = np.empty((n, n))
-    for part, plan in zip(compute(made, "kernel", progress), tiles.panels, strict=True):
-        panel.assemble(matrix, part.tiles, part.corners, tiles.of(plan, np.arange(n)))
-    return partial(panel.whole_product, matrix)
 
 
-def resident_product(tiles: Tiling, distances: list[Delayed], scale: Scale, progress: Progress) -> MatMat:
+def local_product(
+    tiles: Tiling, distances: list[Panel], scale: Scale, progress: Progress, over: Callable[..., Any] = map
+) -> MatMat:
+    """Product with a small kernel whose tiles are held here: a pass over it costs less than asking for one.
+
+    ``distances`` become the kernel; ``over`` is a ``map``, such as that of a pool of threads.
+    """
+    progress("kernel", 0, len(distances))
+    scales = [_own_scale(tiles, plan, scale) for plan in tiles.panels]
+    held = [tile for part in over(_made_affinities, distances, scales) for tile in part.tiles]
+    progress("kernel", len(distances), len(distances))
+    numbers = [pair for plan in tiles.panels for pair in plan.numbers]
+    corners = [(tiles.spans[i][0], tiles.spans[j][0]) for i, j in numbers]
+    return partial(panel.exact_product, held, corners, numbers=numbers, over=over)
+
+
+def resident_product(tiles: Tiling, distances: list[Delayed] | None, scale: Scale, progress: Progress) -> MatMat:
     """Product with a kernel whose tiles are kept on the workers; they are computed here."""
-    made = [
-        task(_affinities, part, _own_scale(tiles, plan, scale))
-        for part, plan in zip(distances, tiles.panels, strict=True)
-    ]
-    kept = persist(made, "kernel", progress)
+    kept = persist(kernel_panels(tiles, distances, scale), "kernel", progress)
 
     def share(number: int, parts: list[Delayed]) -> Delayed:
         return task(_stored, kept[number], tiles.cut(tiles.panels[number]), parts)
@@ -346,16 +356,33 @@ def _distances(blocks: list[Block], plan: PanelPlan) -> Panel:
     return Panel(tiles, corners)
 
 
-def _affinities(distances: Panel, how: Scale) -> Panel:
-    """One panel of the kernel from one of distances, which may still be wanted."""
+def _affinities(distances: Panel, how: Scale, in_place: bool = False) -> Panel:
+    """One panel of the kernel from one of distances, which may still be wanted unless it is ``in_place``."""
     tiles = []
     for tile, (row, column) in zip(distances.tiles, distances.corners, strict=True):
         if how.local is None:
-            tiles.append(kernel.kernel_from_distances(tile, how.epsilon))
+            tiles.append(kernel.kernel_from_distances(tile, how.epsilon, tile if in_place else None))
         else:
             rows, columns = how.local[row : row + tile.shape[0]], how.local[column : column + tile.shape[1]]
             tiles.append(kernel.kernel_local(tile, rows, columns))
     return Panel(tiles, distances.corners)
+
+
+def _made_affinities(distances: Panel, how: Scale) -> Panel:
+    """The same of distances that nobody wants any more, in their memory; what a cluster sent may be read alone."""
+    return _affinities(distances, how, all(tile.flags.writeable for tile in distances.tiles))
+
+
+def _kernel(blocks: list[Block], plan: PanelPlan, how: Scale) -> Panel:
+    """One panel of the kernel; a tile goes from distances to affinities in its own memory, while rows are in cache."""
+    if how.local is not None:
+        return _affinities(_distances(blocks, plan), how)
+    tiles, corners = [], plan.corners(block.n_frames for block in blocks)
+    for (i, j), (row, column) in zip(plan.tiles, corners, strict=True):
+        on_diagonal = row == column
+        tile = (kernel.squared_distances if on_diagonal else kernel.unclipped_distances)(blocks[i], blocks[j])
+        tiles.append(kernel.to_affinities(kernel.symmetric(tile) if on_diagonal else tile, how.epsilon))
+    return Panel(tiles, corners)
 
 
 def _together(blocks: list[Block]) -> list[Block]:

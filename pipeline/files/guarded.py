@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ from xarray.core import indexing
 from ..stores.address import Place
 from .mapped import release
 from .ordinary import refusal
+from .plain import PlainRows, Span
+from .plain_places import plain_rows
 from .stored import Stored, check_channels, check_stored
 
 MOST_INDEXED = 2**22
@@ -166,3 +168,54 @@ class Guarded(BackendArray):
             values = np.asarray(self.variable[key].values)
             release(self.variable)
             return values
+
+
+class GuardedRows:
+    """Rows that lie in files as they are, which are looked at before every read.
+
+    Parameters
+    ----------
+    mark
+        Which file it was.
+    name
+        Of the variable.
+    rows
+        Where they lie.
+    """
+
+    def __init__(self, mark: _Mark, name: str, rows: PlainRows) -> None:
+        self.mark, self.name, self.rows, self.scale = mark, name, rows, rows.scale
+
+    def pieces(self, spans: Sequence[Span], *, scaled: bool = True) -> Iterator[np.ndarray[Any, np.dtype[Any]] | None]:
+        """Rows of some spans, each in the room of the one before; None where a library has to read them."""
+        where = f" in {spans[0][0]} .. {spans[-1][1] - 1}"
+        with _Named(self.mark.path, self.name, where):
+            self.mark.check()
+            made = self.rows.pieces(spans, scaled=scaled)
+        for _ in spans:
+            with _Named(self.mark.path, self.name, where):
+                piece = next(made)
+            yield piece
+
+
+def rows_of_file(path: Place, variable: xr.Variable) -> GuardedRows | None:
+    """Rows of a variable of :func:`guarded`, along its first dimension, if they lie in files as they are.
+
+    Parameters
+    ----------
+    path
+        Where it comes from.
+    variable
+        Of the dataset.
+
+    Examples
+    --------
+    >>> rows_of_file(Path("a.nc"), xr.Variable("time", [1.0])) is None
+    True
+    """
+    lazy = variable._data
+    array = lazy.array if isinstance(lazy, indexing.LazilyIndexedArray) else None
+    if not isinstance(array, Guarded):
+        return None
+    found = plain_rows(path, array.variable)
+    return None if found is None else GuardedRows(array.mark, array.name, found)

@@ -76,7 +76,7 @@ def _cost(source: Stored, stored: xr.Variable, slab: int) -> Cost | None:
         return None
     sizes = [min(chunks[dim], stored.sizes[dim]) for dim in stored.dims]
     samples = min(chunks["time"], stored.sizes["time"])
-    again = 1.0 if source.kept_bytes else max(1.0, samples / slab)
+    again = 1.0 if source.kept_bytes or source.rows is not None else max(1.0, samples / slab)
     each = _ZARR_CHUNK if "compressors" in stored.encoding or "filters" in stored.encoding else _FILE_CHUNK
     several = prod(sizes) < stored.size
     factor = again + several * each / (prod(sizes) * stored.dtype.itemsize)

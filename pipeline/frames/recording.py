@@ -15,7 +15,7 @@ from xarray.indexes import RangeIndex
 
 from manifold_observer.tasks.frames.ticks import GAP_PERIODS
 
-from ..files.guarded import guarded
+from ..files.guarded import GuardedRows, guarded, rows_of_file
 from ..files.opening import open_lazily
 from ..files.ordinary import check_ordinary
 from ..files.remote import at_hand
@@ -214,7 +214,8 @@ def _for_reader(config: OpenConfig) -> dict[str, Any]:
 def _selected(used: xr.Dataset, names: list[str], config: OpenConfig, path: Place, *, sampled: str) -> xr.DataArray:
     """The channels of a recording that are wanted, after those that may be no signals were asked about."""
     absent = tuple(float(value) for value in config.missing or () if is_real(value))
-    whole = in_slabs(used, partial(_as_recording, names=names, path=path, absent=absent))
+    rows = None if absent else _rows(used, names, path)
+    whole = in_slabs(used, partial(_as_recording, names=names, path=path, absent=absent), rows)
     whole = with_names(whole)
     if sampled == "read":  # the reader has chosen, and taken the labels out
         own = [name for name in config.labels or () if name in whole.coords and name not in ("time", "channel")]
@@ -236,8 +237,14 @@ def _selected(used: xr.Dataset, names: list[str], config: OpenConfig, path: Plac
     if "channel" not in found.coords or found["channel"].equals(whole["channel"]):
         return found
     kept = tuple(known.index(str(name)) for name in found["channel"].values)
-    part = in_slabs(used, partial(_as_recording, names=names, path=path, absent=absent, kept=kept))
+    part = in_slabs(used, partial(_as_recording, names=names, path=path, absent=absent, kept=kept), rows, kept)
     return found.copy(data=part.data)
+
+
+def _rows(used: xr.Dataset, names: list[str], path: Place) -> GuardedRows | None:
+    """The samples as they lie in files, where that is how the recording has them: one variable, time first."""
+    variable = used[names[0]].variable
+    return rows_of_file(path, variable) if len(names) == 1 and variable.dims[0] == "time" else None
 
 
 def _series_aside(dataset: xr.Dataset, names: list[str], config: OpenConfig) -> tuple[xr.Dataset, list[str]]:

@@ -9,9 +9,9 @@ tasks reads ahead, until its memory is full.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 from uuid import uuid4
 
 import dask.array as da
@@ -34,6 +34,15 @@ _KEPT_BYTES = 2**28
 Pick = Callable[[xr.Dataset], xr.DataArray]
 
 
+class Rows(Protocol):
+    """Rows of a recording that lie in files as they are, but for a factor."""
+
+    scale: float
+
+    def pieces(self, spans: Sequence[Span], *, scaled: bool = True) -> Iterator[NDArray[Any] | None]:
+        """Rows of some spans, each in the room of the one before; None where a library has to read them."""
+
+
 @dataclass(frozen=True)
 class Reading:
     """Rows of a source, to be read by the task that gets this as an argument."""
@@ -47,8 +56,33 @@ class Reading:
 
     def read(self) -> NDArray[Any]:
         """The rows."""
+        return self._slice(self.start, self.stop)
+
+    def pieces(self, spans: Sequence[Span]) -> Iterator[tuple[NDArray[Any], float]]:
+        """Rows of some spans, and what they are to be multiplied by; each piece may be overwritten by the next one.
+
+        Parameters
+        ----------
+        spans
+            Rows of the source, all of them in the reading.
+
+        Yields
+        ------
+        Their values, and a power of two.
+        """
+        found = self.source.pieces(spans, scaled=False) if self.seeks else (None for _ in spans)
+        for (start, stop), piece in zip(spans, found, strict=True):
+            yield (self._slice(start, stop), 1.0) if piece is None else (piece, self.source.rows.scale)
+
+    @property
+    def seeks(self) -> bool:
+        """Whether a few rows are read as fast as many."""
+        return isinstance(self.source, Stored) and self.source.rows is not None
+
+    def _slice(self, start: int, stop: int) -> NDArray[Any]:
+        """Rows that a library reads."""
         whole = (slice(None),) * (len(self.source.shape) - 1)
-        return np.asarray(self.source[(slice(self.start, self.stop), *whole)])
+        return np.asarray(self.source[(slice(start, stop), *whole)])
 
 
 @dataclass(frozen=True)
@@ -76,6 +110,10 @@ class Stored:
         The recording of all of it.
     grain
         Samples of a stored chunk, or 1.
+    rows
+        The same samples as they lie in files, in the order of the recording, or None.
+    kept
+        Channels that are taken of those.
 
     Examples
     --------
@@ -87,8 +125,16 @@ class Stored:
 
     ndim = 2
 
-    def __init__(self, dataset: xr.Dataset, pick: Pick, like: xr.DataArray, grain: int) -> None:
-        self.dataset, self.pick, self.grain = dataset, pick, grain
+    def __init__(
+        self,
+        dataset: xr.Dataset,
+        pick: Pick,
+        like: xr.DataArray,
+        grain: int,
+        rows: Rows | None = None,
+        kept: tuple[int, ...] | None = None,
+    ) -> None:
+        self.dataset, self.pick, self.grain, self.rows, self.kept = dataset, pick, grain, rows, kept
         self.shape, self.dtype = like.shape, like.dtype
         self.name = uuid4().hex
 
@@ -100,7 +146,7 @@ class Stored:
     @property
     def kept_bytes(self) -> int:
         """Bytes of a stored chunk that stays in memory between two slabs."""
-        size = self.grain * self.row_bytes
+        size = 0 if self.rows is not None else self.grain * self.row_bytes
         return size if SLAB_BYTES < size <= _KEPT_BYTES else 0
 
     def __getitem__(self, key: tuple[Any, Any]) -> NDArray[Any]:
@@ -117,7 +163,18 @@ class Stored:
 
     def _read(self, rows: slice) -> NDArray[Any]:
         """Rows as they are picked."""
+        start, stop, step = rows.indices(self.shape[0])
+        if self.rows is not None and step == 1 and start < stop:
+            found = next(self.pieces([(start, stop)]))
+            if found is not None:
+                return found
         return np.asarray(self.pick(self.dataset.isel(time=rows)).values)
+
+    def pieces(self, spans: Sequence[Span], *, scaled: bool = True) -> Iterator[NDArray[Any] | None]:
+        """Samples of some spans as they lie in files, each in the room of the one before; None where they do not."""
+        for piece in (None for _ in spans) if self.rows is None else self.rows.pieces(spans, scaled=scaled):
+            table = None if piece is None else piece.reshape(len(piece), -1)
+            yield table if table is None or self.kept is None else table[:, self.kept]
 
     def _within(self, number: int, rows: range) -> NDArray[Any]:
         """Those of some rows that lie in one stored chunk."""
@@ -149,7 +206,9 @@ class _Last:
 _LAST = _Last()
 
 
-def in_slabs(dataset: xr.Dataset, pick: Pick) -> xr.DataArray:
+def in_slabs(
+    dataset: xr.Dataset, pick: Pick, rows: Rows | None = None, kept: tuple[int, ...] | None = None
+) -> xr.DataArray:
     """The recording of an opened dataset, lazily in slabs of about 16 MB, whatever the chunks in which it is stored.
 
     Parameters
@@ -158,6 +217,8 @@ def in_slabs(dataset: xr.Dataset, pick: Pick) -> xr.DataArray:
         Opened without chunks.
     pick
         Makes the recording of it, or of a part of it along time.
+    rows, kept
+        As :class:`Stored` takes them.
 
     Returns
     -------
@@ -177,7 +238,7 @@ def in_slabs(dataset: xr.Dataset, pick: Pick) -> xr.DataArray:
         return here.chunk(time=_slab_rows(here, 1))
     recording = pick(dataset.chunk())
     bare = dataset.drop_vars([name for name, values in dataset.coords.items() if "time" in values.dims])
-    stored = Stored(bare, pick, recording, _grain(along))
+    stored = Stored(bare, pick, recording, _grain(along), rows, kept)
     chunks = (_slab_rows(recording, stored.grain), recording.shape[1])
     meta = np.empty((0, 0), recording.dtype)
     return recording.copy(data=da.from_array(stored, chunks, name=f"recording-{stored.name}", meta=meta))

@@ -30,6 +30,8 @@ from .workfolder import WorkFolder, holding, is_folder, left_behind, remove, swe
 
 # Numbers in a chunk of a stored array, about 4 MB: workers read some chunks ahead.
 _CHUNK_NUMBERS = 2**19
+# Level of Zstandard at which digits are not encoded: spectra are read ten times as fast, and take a twentieth more.
+_QUICK = -1
 # Room is refused only where even data that compress well would not fit.
 _COMPRESSION = 4
 
@@ -206,9 +208,7 @@ def write_group(folder: Place, name: str, dataset: xr.Dataset, *, fill: bool = T
     The group as it stands on disk.
     """
     prepared = as_calendar(_rechunked(lazy_labels(dataset.drop_encoding(), _CHUNK_NUMBERS)))
-    # Every chunk is stored, with a checksum: one that is missing or damaged shall not read as a number.
-    how = {"write_empty_chunks": True, "compressors": (ZstdCodec(), Crc32cCodec())}
-    encoding = dict.fromkeys(prepared.variables, how)
+    encoding = {name: _how_stored(variable) for name, variable in prepared.variables.items()}
     write: Callable[..., Any] = prepared.to_zarr
     with large_graphs():
         write(
@@ -221,6 +221,15 @@ def write_group(folder: Place, name: str, dataset: xr.Dataset, *, fill: bool = T
             chunkmanager_store_kwargs={} if fill else {"scheduler": _left_to_the_caller},
         )
     return open_group(folder, name)
+
+
+def _how_stored(variable: xr.Variable) -> dict[str, Any]:
+    """How chunks are stored: every one, with a checksum, for one that is missing or damaged shall not read as a number.
+
+    Frames are read many times, and measured numbers hardly get smaller: what repeats is found, the rest is copied.
+    """
+    level = _QUICK if {"frame", "feature"} <= set(variable.dims) else 0
+    return {"write_empty_chunks": True, "compressors": (ZstdCodec(level=level), Crc32cCodec())}
 
 
 def _left_to_the_caller(_graph: Any, keys: list[Any], **_: Any) -> list[None]:

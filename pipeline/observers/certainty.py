@@ -146,12 +146,24 @@ def _known(embedding: xr.Dataset, some: Integers) -> Floats:
 
 def _errors(embedding: xr.Dataset, some: Integers, plain: Floats) -> Errors:
     """Errors of the mixtures over some of the frames, given their coordinates."""
+    found = tasks.errors(*_both_ways(embedding, some, plain), _apart(embedding, some))
+    return Errors(*(np.full_like(part, np.inf) for part in found)) if at_bound(embedding) else found
+
+
+def _oldest_errors(embedding: xr.Dataset, some: Integers, plain: Floats) -> Floats:
+    """Those of states forwards that began long ago."""
+    found = tasks.oldest_errors(*_both_ways(embedding, some, plain), _apart(embedding, some))
+    return np.full_like(found, np.inf) if at_bound(embedding) else found
+
+
+def _both_ways(embedding: xr.Dataset, some: Integers, plain: Floats) -> tuple[Runs, Runs]:
+    """Some of the frames, given their coordinates, in their order and in reverse order."""
     values, starts = in_deviations(embedding, plain), begun(embedding).places
     anew = np.isin(some, starts) | np.concatenate([[True], np.diff(some) > 1])
     ahead = Runs(values, anew, memory_of(embedding), mixture_of(embedding))
-    back = Runs(values[::-1], ends_of(anew), memory_of(embedding, "bank_back"), mixture_of(embedding, "bank_back"))
-    found = tasks.errors(ahead, back, _apart(embedding, some))
-    return Errors(*(np.full_like(part, np.inf) for part in found)) if at_bound(embedding) else found
+    return ahead, Runs(
+        values[::-1], ends_of(anew), memory_of(embedding, "bank_back"), mixture_of(embedding, "bank_back")
+    )
 
 
 def _apart(embedding: xr.Dataset, some: Integers) -> Integers:
@@ -166,6 +178,6 @@ def _new_error(embedding: xr.Dataset, centred: bool) -> Floats:
     frames = embedding["reference"].isel(frame=some).assign_coords(segment=("frame", _apart(embedding, some)))
     fewer, nothing = _with_fewer_references(embedding), np.zeros((0, embedding.sizes["axis"]))
     again = read(fewer, frames, np.full(len(some), -1), nothing, centred=centred).values
-    errors = [_errors(embedding, some, plain).forwards[-1] for plain in (_known(embedding, some), again)]
+    errors = [_oldest_errors(embedding, some, plain) for plain in (_known(embedding, some), again)]
     with np.errstate(invalid="ignore"):
         return np.asarray(np.clip(np.nan_to_num(errors[1] / errors[0], nan=_MOST_WORSE), 1.0, _MOST_WORSE))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from manifold_observer.tasks.arrays import Array, Floats
-from manifold_observer.tasks.engine.cache import rows_at_a_time
+from manifold_observer.tasks.engine.cache import add_transposed, rows_at_a_time
 from manifold_observer.tasks.engine.protocols import Block
 
 
@@ -138,9 +138,11 @@ def to_affinities(tile: Array, epsilon: float) -> Array:
 
 def symmetric(tile: Array) -> Array:
     """A tile of distances on the diagonal made exactly symmetric, with an exact zero diagonal."""
-    tile = (tile + tile.T) / 2
-    np.fill_diagonal(tile, 0)
-    return tile
+    both = tile.copy()
+    add_transposed(both, tile)
+    both /= 2
+    np.fill_diagonal(both, 0)
+    return both
 
 
 def kernel_from_distances(distances: Array, epsilon: float, out: Array | None = None) -> Array:
@@ -172,5 +174,7 @@ def kernel_local(distances: Array, row_scales: Floats, column_scales: Floats) ->
     r"""Affinities with a scale of each frame's own, :math:`\exp(-d_{ij} / \sqrt{s_i s_j})`."""
     inverse_rows = (-1 / np.sqrt(row_scales)).astype(distances.dtype)
     inverse_columns = (1 / np.sqrt(column_scales)).astype(distances.dtype)
-    scaled = distances * inverse_rows[:, None] * inverse_columns
+    # Both scales first: a product of three in another order would differ in the last digit from its mirror image.
+    scaled = np.multiply.outer(inverse_rows, inverse_columns)
+    scaled *= distances
     return np.exp(scaled, out=scaled)

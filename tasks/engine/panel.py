@@ -7,12 +7,13 @@ A tile off the diagonal stands for its mirror image too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from manifold_observer.tasks.arrays import Array, Booleans, Floats, Integers
+from manifold_observer.tasks.arrays import Array, Booleans, Floats
 from manifold_observer.tasks.engine import kernel
 from manifold_observer.tasks.engine.protocols import Block
 from manifold_observer.tasks.engine.treesum import TreeSum
@@ -24,6 +25,10 @@ Pair = tuple[int, int]
 # Numbers of a tile that are copied to float64 at a time, and that are finished together in single precision (1 MB).
 _COPY_NUMBERS = 2**17
 _STRIP_NUMBERS = 2**18
+# The same, of a product in float64 with few vectors.
+_EXACT_NUMBERS = 2**16
+# Distances that are compared while they are in cache.
+_LOOK_NUMBERS = 2**16
 DIAGONAL_FRAMES = 256
 """Frames on the side of the tiles on the diagonal that a fused product computes whole."""
 
@@ -236,60 +241,67 @@ def _strips(tile: Array, row: int, column: int, x: Floats, epsilon: float | None
     return to_rows, to_columns
 
 
-def assemble(matrix: Floats, tiles: Sequence[Array], corners: Sequence[Corner], rows: Integers) -> None:
-    """Put the tiles of one panel, and their mirror images, into the whole matrix.
+def exact_product(
+    tiles: Sequence[Array],
+    corners: Sequence[Corner],
+    x: Floats,
+    numbers: Sequence[Pair],
+    over: Callable[..., Iterable[Sums]] = map,
+) -> Floats:
+    """Product of a whole symmetric matrix with a few vectors, in float64 whatever its tiles are in.
 
     Parameters
     ----------
-    matrix
-        The whole, shape (n_frames, n_frames), written to.
     tiles
-        Tiles of the panel.
+        All tiles of the upper triangle, each (m, n).
     corners
-        First row and first column of each in the panel's own rows.
-    rows
-        Row of the matrix for each of the panel's own rows; those of a tile follow each other.
-
-    Examples
-    --------
-    >>> whole = np.zeros((2, 2))
-    >>> assemble(whole, [np.array([[5.0]])], [(0, 1)], np.array([0, 1]))
-    >>> whole
-    array([[0., 5.],
-           [5., 0.]])
-    """
-    for tile, (row, column) in zip(tiles, corners, strict=True):
-        m, n = tile.shape
-        first, second = rows[row], rows[column]
-        matrix[first : first + m, second : second + n] = tile
-        if row != column:
-            matrix[second : second + n, first : first + m] = tile.T
-
-
-def whole_product(matrix: Floats, x: Floats) -> Floats:
-    """Product of a whole symmetric matrix with a few vectors.
-
-    Parameters
-    ----------
-    matrix
-        Shape (n_frames, n_frames).
+        First row and first column of each in the matrix.
     x
         Vectors, shape (n_frames, b).
+    numbers
+        As :func:`stored_product` has them.
+    over
+        A ``map``, such as that of a pool of threads: tiles are multiplied each by itself.
 
     Returns
     -------
-    Shape (n_frames, b), column after column in memory.
+    Shape (n_frames, b), float64; the same numbers whatever ``over`` is.
 
     Notes
     -----
-    As rows times the matrix: BLAS takes half the time for few long rows that it takes for few long columns.
+    4 m n b operations for a tile off the diagonal. The triangle in single precision is a quarter of the whole matrix
+    in float64, and is converted while it is in cache.
 
     Examples
     --------
-    >>> whole_product(np.array([[1.0, 2.0], [2.0, 3.0]]), np.array([[1.0], [10.0]])).ravel()
+    >>> tiles = [np.array([[1.0]]), np.array([[2.0]]), np.array([[3.0]])]
+    >>> exact_product(tiles, [(0, 0), (0, 1), (1, 1)], np.array([[1.0], [10.0]]), [(0, 0), (0, 1), (1, 1)]).ravel()
     array([21., 32.])
     """
-    return (np.ascontiguousarray(x.T) @ matrix).T
+    rows, lines = np.ascontiguousarray(x, np.float64), np.ascontiguousarray(x.T, np.float64)
+    sums = _Sums(x.shape)
+    made = over(partial(_exact, rows, lines), tiles, corners)
+    for product, (row, column), pair in zip(made, corners, numbers, strict=True):
+        sums.add(row, column, pair, product, rows.dtype)
+    return sums.total()
+
+
+def _exact(x: Floats, lines: Floats, tile: Array, corner: Corner) -> Sums:
+    """One tile's product in float64, some rows at a time so that their copy stays in cache.
+
+    ``lines`` is x transposed: BLAS takes half the time for few long rows that it takes for few long columns.
+    """
+    (m, n), (row, column) = tile.shape, corner
+    to_rows, to_columns = np.empty((m, x.shape[1])), None if row == column else np.zeros((x.shape[1], n))
+    step = max(1, _EXACT_NUMBERS // n)
+    copy = np.empty((step, n))
+    for first in range(0, m, step):
+        exact = copy[: min(step, m - first)]
+        exact[...] = tile[first : first + step]
+        np.matmul(exact, x[column : column + n], out=to_rows[first : first + step])
+        if to_columns is not None:
+            to_columns += lines[:, row + first : row + first + len(exact)] @ exact
+    return to_rows, None if to_columns is None else to_columns.T
 
 
 def nearest(tiles: Sequence[Array], corners: Sequence[Corner], n_frames: int, k: int) -> Array:
@@ -359,10 +371,13 @@ def count_and_collect(tiles: Sequence[Array], corners: Sequence[Corner], low: fl
     >>> count_and_collect([tile], [(0, 0)], 2.0, 2.5)
     (1, array([2.]))
     """
-    below, inside = 0, []
+    below, inside = 0, [np.empty(0, tiles[0].dtype)]
     for entries in above_diagonal(tiles, corners):
-        below += int(np.count_nonzero(entries < low))
-        inside.append(entries[(entries >= low) & (entries <= high)])
+        for first in range(0, len(entries), _LOOK_NUMBERS):
+            part = entries[first : first + _LOOK_NUMBERS]
+            under = part < low
+            below += int(np.count_nonzero(under))
+            inside.append(part[(part <= high) & ~under])
     return below, np.concatenate(inside)
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from manifold_observer.tasks.engine import kernel
-from manifold_observer.tasks.engine.forms import FORMS, build_block, cost
+from manifold_observer.tasks.engine.forms import FORMS, cost
 from manifold_observer.tasks.engine.protocols import Block
-from manifold_observer.tasks.engine.slab import Metric, Slab
+from manifold_observer.tasks.engine.slab import Metric
 
 # A form that costs this many times the best is not worth timing.
 _HOPELESS = 3
@@ -40,29 +40,23 @@ def candidates(metric: Metric, n_features: int) -> list[str]:
     return sorted((name for name in usable if costs[name] <= _HOPELESS * min(costs.values())), key=costs.__getitem__)
 
 
-def probe_forms(rows: Slab, columns: Slab, metric: Metric, names: Sequence[str]) -> Probe:
+def probe_forms(exact: Mapping[str, tuple[Block, Block]]) -> Probe:
     """Time one small tile in every form, and measure what single precision costs.
 
     Parameters
     ----------
-    rows, columns
-        Two small slabs, best from different times of the recording.
-    metric
-        Window and inversion.
-    names
-        The forms to try.
+    exact
+        Two small blocks in float64 for every form to try, best from different times of the recording.
 
     Returns
     -------
-    Timings are in float32, errors against the same form in float64.
+    Timings are in float32, errors against the same form in float64; nothing is timed where there is one form.
     """
     seconds, errors, median = {}, {}, 0.0
-    for form in names:
-        exact = [build_block(slab, metric, form) for slab in (rows, columns)]
-        single = [block.astype(np.float32) for block in exact]
-        tile = kernel.squared_distances(single[0], single[1])
-        seconds[form] = min(_seconds(single[0], single[1]) for _ in range(2))
-        truth = kernel.squared_distances(exact[0], exact[1])
+    for form, (rows, columns) in exact.items():
+        single = rows.astype(np.float32), columns.astype(np.float32)
+        tile, truth = kernel.squared_distances(*single), kernel.squared_distances(rows, columns)
+        seconds[form] = min(_seconds(*single) for _ in range(2)) if len(exact) > 1 else 0.0
         errors[form] = float(np.abs(tile - truth).max())
         median = float(np.median(truth))
     return Probe(seconds, errors, median)

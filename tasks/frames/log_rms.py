@@ -5,17 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from manifold_observer.tasks.arrays import Array, Floats
-from manifold_observer.tasks.frames.framing import frame_view
+from manifold_observer.tasks.frames.framing import frame_view, strips
 
-# Numbers that are squared at a time: they stay in cache, where whole blocks in double precision would not.
-_STRIP_NUMBERS = 2**15
+# Numbers of a frame that are added up in one product: a BLAS that is given more may share them among threads, and
+# the last digits would tell how many it has.
+_PRODUCT_NUMBERS = 2**13
+# Channels from which adding rows of squares, a row after the other, is as fast as a product.
+_MANY_CHANNELS = 256
 
 
 class SilentFrameError(ValueError):
     """A frame is exactly zero, and zero has no logarithm."""
 
 
-def log_rms(samples: Array, frame: int, hop: int | None = None, floor: float | None = None) -> Floats:
+def log_rms(
+    samples: Array, frame: int, hop: int | None = None, floor: float | None = None, scale: float = 1.0
+) -> Floats:
     r"""Natural logarithm of the root mean square of every frame and channel.
 
     .. math:: f_c(i) = \log \sqrt{\tfrac1L \textstyle\sum_t x_c(iH + t)^2}
@@ -30,6 +35,8 @@ def log_rms(samples: Array, frame: int, hop: int | None = None, floor: float | N
         Samples between the starts of two frames, H; ``frame`` when absent.
     floor
         Smallest root mean square, in the unit of the samples; quieter frames are raised to it.
+    scale
+        What the samples are multiplied by, a power of two.
 
     Returns
     -------
@@ -46,7 +53,7 @@ def log_rms(samples: Array, frame: int, hop: int | None = None, floor: float | N
     array([[0.],
            [1.]])
     """
-    rms = np.sqrt(_squares(frame_view(samples, frame, hop or frame)) / frame)
+    rms = np.sqrt(_squares(frame_view(samples, frame, hop or frame)) / frame) * scale
     if floor is not None:
         rms = np.maximum(rms, floor)
     silent = np.argwhere(rms == 0)
@@ -57,13 +64,22 @@ def log_rms(samples: Array, frame: int, hop: int | None = None, floor: float | N
 
 
 def _squares(frames: Array) -> Floats:
-    """Sum of squares of every frame and channel, in double precision."""
+    """Sum of squares of every frame and channel, in double precision; digits are those of each frame alone."""
     n_frames, frame, channels = frames.shape
-    step = max(1, _STRIP_NUMBERS // (frame * channels))
-    sums, strip = np.empty((n_frames, channels)), np.empty((min(step, n_frames), frame, channels))
-    for first in range(0, n_frames, step):
-        part = frames[first : first + step]
-        own = strip[: len(part)]
-        own[...] = part
-        np.einsum("ftc,ftc->fc", own, own, out=sums[first : first + step])
+    rows = max(1, _PRODUCT_NUMBERS // max(1, channels))
+    sums = np.zeros((n_frames, channels))
+    with np.errstate(over="ignore"):
+        for first in range(0, frame, rows):
+            for part, wide in strips(frames[:, first : first + rows]):
+                sums[part] += _sums_of_squares(wide)
     return sums
+
+
+def _sums_of_squares(wide: Floats) -> Floats:
+    """The same of frames in cache, which are overwritten."""
+    n_frames, frame, channels = wide.shape
+    if channels == 1:
+        return np.asarray(np.matmul(wide.transpose(0, 2, 1), wide).reshape(n_frames, 1))
+    if channels >= _MANY_CHANNELS:
+        return np.asarray(np.einsum("ftc,ftc->fc", wide, wide))
+    return np.asarray(np.matmul(np.ones(frame), np.multiply(wide, wide, out=wide)))

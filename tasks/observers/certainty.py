@@ -192,6 +192,34 @@ def errors(ahead: Runs, back: Runs, segment: Integers) -> Errors:
     O(n k (k + m)) time for m coordinates at k = 17 ages. Estimates are kept from falling below what they may be by
     chance: where a coordinate is all noise, its state has at least its own variance as an error.
     """
+    noise = _noises(ahead, back, segment)
+    forwards, there = aged_states(ahead)
+    backwards, before = aged_states(back)
+    one = [
+        _error_at(k, state, own, ahead.values, noise)
+        for k, (state, own) in enumerate(zip(forwards, there, strict=True))
+    ]
+    both = _of_means((forwards, there), (backwards, before), ahead.values, noise)
+    return Errors(np.array(one), both)
+
+
+def oldest_errors(ahead: Runs, back: Runs, segment: Integers) -> Floats:
+    """The last row of the forward :func:`errors`, shape (m,): those of states whose segment began long ago."""
+    noise = _noises(ahead, back, segment)
+    forwards, there = aged_states(ahead)
+    return _error_at(len(forwards) - 1, forwards[-1], there[-1], ahead.values, noise)
+
+
+class _Noises(NamedTuple):
+    """Noise of every coordinate (m,), what of it states share, forwards and both ways (6, m), and its error (m,)."""
+
+    noise: Floats
+    shared: Floats
+    doubt: Floats
+
+
+def _noises(ahead: Runs, back: Runs, segment: Integers) -> _Noises:
+    """Noise of the coordinates, and what of it is in the states."""
     values, m = ahead.values, ahead.values.shape[1]
     ahead_weights = weights_of_own_frame(ahead)
     both_weights = [(one + other) / 2 for one in ahead_weights for other in weights_of_own_frame(back)]
@@ -199,26 +227,22 @@ def errors(ahead: Runs, back: Runs, segment: Integers) -> Errors:
     columns = np.hstack([values, *(values + x for x in mixed), *(values - x for x in mixed)])
     variances, doubt = noise_of(columns, segment, m)
     sums, differences = variances[m:].reshape(2, len(mixed), m)
-    noise, shared = np.maximum(variances[:m], 0.0), (sums - differences) / 4
-    forwards, there = aged_states(ahead)
-    backwards, before = aged_states(back)
-    one = [
-        _error(state[own], values[own], noise, shared[min(k, 1)], doubt)
-        for k, (state, own) in enumerate(zip(forwards, there, strict=True))
-    ]
-    both = _of_means((forwards, there), (backwards, before), values, noise, shared[2:], doubt)
-    return Errors(np.array(one), both)
+    return _Noises(np.maximum(variances[:m], 0.0), (sums - differences) / 4, doubt)
+
+
+def _error_at(k: int, states: Floats, own: Booleans, values: Floats, noise: _Noises) -> Floats:
+    """Error variance of forward states of the k-th age, at the frames that are so old."""
+    return _error(states[own], values[own], noise.noise, noise.shared[min(k, 1)], noise.doubt)
 
 
 def _of_means(
     ahead: tuple[list[Floats], list[Booleans]],
     back: tuple[list[Floats], list[Booleans]],
     values: Floats,
-    noise: Floats,
-    shared: Floats,
-    doubt: Floats,
+    noises: _Noises,
 ) -> Floats:
     """Error variances of the means of forward and backward states, by the ages of both, shape (ages, ages, m)."""
+    noise, shared, doubt = noises.noise, noises.shared[2:], noises.doubt
     both = np.empty((len(ahead[0]), len(back[0]), values.shape[1]))
     for k, (state, own) in enumerate(zip(*ahead, strict=True)):
         for j, (late, late_own) in enumerate(zip(*back, strict=True)):

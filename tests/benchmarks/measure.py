@@ -25,18 +25,25 @@ def sphere_frames(folder: Path, n_frames: int, seed: int = 1) -> tuple[xr.DataAr
     return xr.open_zarr(folder / "frames.zarr", consolidated=False)["frames"], truth.load()
 
 
-def tone_frames(folder: Path, n_frames: int, seed: int = 1) -> tuple[xr.DataArray, xr.DataArray]:
-    """Spectra of 513 bins of two tones in noise, whose pitches wander by themselves, as lazy features; the pitches."""
-    rng, rate, hop = np.random.default_rng(seed), 8000.0, 256
-    steps = rng.normal(size=(n_frames + 4, 2)) * 0.02
+def write_tones(place: Path, n_frames: int, frame: int = 1024, hop: int = 256, seed: int = 1) -> np.ndarray:
+    """Write a sound of so many frames: two tones in noise, whose pitches wander by themselves; the pitches."""
+    rng, rate = np.random.default_rng(seed), 8000.0
+    held = n_frames - 1 + frame // hop
+    steps = rng.normal(size=(held, 2)) * 0.02
     places = np.abs(np.mod(steps.cumsum(axis=0), 2.0) - 1.0)  # between walls
     pitches = [400.0, 1600.0] + places * [800.0, 1600.0]
     phase = np.repeat(pitches, hop, axis=0).cumsum(axis=0) * (2 * np.pi / rate)
     samples = np.sin(phase).sum(axis=1) + 0.3 * rng.normal(size=len(phase))
     recording = xr.Dataset({"recording": ("time", samples.astype(np.float32))}, attrs={"sampling_rate": rate})
-    recording.chunk(time=2**20).to_zarr(folder / "tones.zarr", consolidated=False)
-    frames = mo.stft(mo.open_recording(folder / "tones.zarr"), frame=1024, hop=hop)[:n_frames]
-    truth = xr.DataArray(pitches[:n_frames], dims=("frame", "component"), coords={"component": ["low", "high"]})
+    recording.chunk(time=2**20).to_zarr(place, consolidated=False)
+    return pitches[:n_frames]
+
+
+def tone_frames(folder: Path, n_frames: int, seed: int = 1) -> tuple[xr.DataArray, xr.DataArray]:
+    """Spectra of 513 bins of two wandering tones as lazy features; the pitches."""
+    pitches = write_tones(folder / "tones.zarr", n_frames, 1024, 256, seed)
+    frames = mo.stft(mo.open_recording(folder / "tones.zarr"), frame=1024, hop=256)
+    truth = xr.DataArray(pitches, dims=("frame", "component"), coords={"component": ["low", "high"]})
     return frames, truth
 
 

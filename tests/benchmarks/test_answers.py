@@ -233,8 +233,17 @@ def test_loaders__absent_recordings_are_skipped_with_a_line(tmp_path, monkeypatc
 def test_names__are_unique_and_those_of_the_cases():
     loaders, simulations = part("loaders"), part("simulations")
     assert len(set(loaders.names())) == len(loaders.names())
-    for name, simulate in (simulations.SIMULATED | part("apart").APART).items():
+    for name, simulate in (simulations.SIMULATED | loaders.UNTUNED).items():
         assert simulate(length=120).name == name
+
+
+def test_loaders__other_seeds_of_the_kinds_that_count_in_no_mean():
+    make = part("loaders").UNTUNED["gaze"]
+    one, same, other = (make(length=120, **seed) for seed in ({}, {"seed": 37}, {"other": 100}))
+    np.testing.assert_array_equal(one.plain, same.plain)
+    assert other.name == one.name
+    assert other.apart
+    assert not np.array_equal(one.plain, other.plain)
 
 
 def test_default__is_the_prototype():

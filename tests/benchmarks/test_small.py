@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import importlib
+import json
 import os
 import shutil
 import subprocess
@@ -291,7 +292,54 @@ def test_thousand_workers__many_panels_are_added_up_by_the_workers(monkeypatch):
     assert many["megabytes_of_results"] == pytest.approx(20_000 * 21 * 4 / 1e6, rel=0.01)
 
 
-def test_read_rate__every_format_gives_the_same_levels():
-    rows = importlib.import_module("read_rate").run(2000, rounds=1)
-    assert len(rows) == 6
+@pytest.mark.slow
+def test_versions__a_run_and_all_its_processes_are_timed():
+    words = ["--frames", "120", "--cluster", "none", "--repeats", "1", "--with=--n-modes 2"]
+    script = Path(__file__).with_name("versions.py")  # it waits for all processes that it has
+    told = subprocess.run([sys.executable, script, *words], capture_output=True, text=True, timeout=120, check=True)
+    result = json.loads(told.stdout)
+    assert 0.5 < result["new"]["cpu"] < 60
+    assert set(result["new"]["stages"]) >= {"features", "embed", "observe"}
+
+
+def test_versions__take_turns_and_the_best_of_each_counts(monkeypatch):
+    versions, ran = importlib.import_module("versions"), []
+
+    def once(python, words, folder):
+        assert Path(words[0]).is_dir()
+        ran.append(python)
+        return {"cpu": 8.0 - len(ran), "wall": float(len(ran)), "stages": {"embed": float(len(ran))}}
+
+    monkeypatch.setattr(versions, "once", once)
+    monkeypatch.setattr(versions, "_adopt_orphans", lambda: None)
+    result = versions.compare({"old": "a", "new": "b"}, "sphere", 5, "local", 2, [])
+    assert ran == ["a", "b", "a", "b"]
+    assert result["old"] == {"cpu": 5.0, "wall": 1.0, "stages": {"embed": 1.0}}
+    assert result["ratio"] == {"cpu": 0.8, "wall": 2.0}
+
+
+def test_read_rate__every_format_gives_the_same_features():
+    script = importlib.import_module("read_rate")
+    rows = list(script.run(2000, rounds=1))
+    assert [row["file"] for row in rows] == list(script.FORMATS)
     assert max(row["difference"] for row in rows) < 1e-12
+    assert all(row[f"{name}_share_of_loop"] > 0 for row in rows for name in script.FEATURES)
+
+
+def test_read_rate__what_is_read_cold_was_not_in_memory(tmp_path):
+    script = importlib.import_module("read_rate")
+    path = script.write(tmp_path, 100_000, "plain.npy")
+    script.plain_read(path)
+    assert script.cached_share(path) == 1
+    if script.make_cold(path) == 1:
+        pytest.skip("the file system of this folder is memory")
+    (row,) = script.run(20_000, rounds=1, formats=("plain.zarr",), cold=True, folder=tmp_path)
+    assert row["cached_before"] < 0.1
+    assert row["log_rms_share_of_read"] > 0
+
+
+def test_fft_rate__single_precision_costs_digits():
+    double, single = importlib.import_module("fft_rate").run(4096, rounds=1, frames=(200,))
+    assert double["error"] == 0
+    assert single["error"] > 1e-6
+    assert single["cpu_tasks_2_workers_1"] > 0

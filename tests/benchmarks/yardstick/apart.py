@@ -6,6 +6,7 @@ of them ever decides a default, it belongs among the others.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import partial
 
@@ -154,12 +155,14 @@ def _slow(rng: np.random.Generator, length: int, memory: float) -> Array:
     return _standard(lfilter([1], [1, -np.exp(-1 / memory)], rng.normal(size=length)))
 
 
-def _apart(make: Callable[..., Case], **options: int) -> Case:
-    """A case that counts in no mean."""
+def kept_apart(make: Callable[..., Case], other: int = 0, **options: int) -> Case:
+    """A case that counts in no mean; ``other`` is added to its usual seed."""
+    if other:
+        options["seed"] = inspect.signature(make).parameters["seed"].default + other
     return make(**options)._replace(apart=True)
 
 
 APART: dict[str, Callable[..., Case]] = {
-    make.__name__: partial(_apart, make)
+    make.__name__: partial(kept_apart, make)
     for make in (bursts, trend, two_rates, gaps, faulty, visits, chirps, envelopes, field_potential)
 }

@@ -54,6 +54,7 @@ def compare(
         rows[key] = {
             "kind": "class" if truth.is_class else "number",
             "control": truth.control,
+            "apart": case.apart,
             "chance": _chance(answers, truth),
             "ways": own,
             "rivals": others,

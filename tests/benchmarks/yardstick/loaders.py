@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from . import animals, apart, bodies, machines, simulations, sounds
+from . import animals, apart, bodies, later, machines, simulations, sounds
 from .case import Case
 
 RECORDINGS = Path(__file__).parents[4] / "shared" / "recordings"
@@ -37,8 +37,17 @@ REAL: dict[str, tuple[str, Callable[[Path], Case]]] = {
 }
 
 
-def load(only: Sequence[str] = (), absent: Callable[[str, str], None] = lambda name, why: None) -> Iterator[Case]:
-    """Cases in turn; those that are not there are told to ``absent``, with the reason."""
+UNTUNED = apart.APART | later.LATER
+"""Kinds that count in no mean."""
+
+
+def load(
+    only: Sequence[str] = (), absent: Callable[[str, str], None] = lambda name, why: None, other: int = 0
+) -> Iterator[Case]:
+    """Cases in turn; those that are not there are told to ``absent``, with the reason.
+
+    ``other``: added to the seeds of the kinds that count in no mean.
+    """
     home = Path(os.environ.get("MANIFOLD_OBSERVER_RECORDINGS", RECORDINGS))
     for name, (folder, read) in REAL.items():
         if only and name not in only:
@@ -47,11 +56,14 @@ def load(only: Sequence[str] = (), absent: Callable[[str, str], None] = lambda n
             yield read(home / folder)
         else:
             absent(name, f"{home / folder} is not there")
-    for name, simulate in (simulations.SIMULATED | apart.APART).items():
+    for name, simulate in simulations.SIMULATED.items():
         if not only or name in only:
             yield simulate()
+    for name, simulate in UNTUNED.items():
+        if not only or name in only:
+            yield simulate(other=other)
 
 
 def names() -> list[str]:
     """What ``only`` may name."""
-    return [*REAL, *simulations.SIMULATED, *apart.APART]
+    return [*REAL, *simulations.SIMULATED, *UNTUNED]

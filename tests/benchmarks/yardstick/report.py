@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .apart import APART
-
 Row = dict[str, Any]
 
 _SETS = ("raw", "conditioned")
@@ -87,7 +85,7 @@ def _row(line: Line, ways: Sequence[str], count: str) -> list[str]:
     name, score = best(scores)
     return [
         line.case,
-        line.truth + (" (control)" if line.row["control"] else " (apart)" if line.case in APART else ""),
+        line.truth + (" (control)" if line.row["control"] else " (apart)" if line.row.get("apart") else ""),
         _short(line.row["chance"]["mean"]),
         f"**{states[0] if own else 'refused'}**",
         *states[1:],

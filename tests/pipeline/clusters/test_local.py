@@ -1,6 +1,7 @@
 """The local cluster: nobody else gets in, workers that die while they start are started again, none is left behind."""
 
 import contextlib
+import gc
 import os
 import signal
 import stat
@@ -90,6 +91,24 @@ def scratch_of(client):
 
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+# --------------------------------------------------------------------------------------------------- how they start
+
+
+def test_local__workers_have_loaded_what_tasks_need_before_the_first_and_keep_it_apart(client):
+    loaded = client.run(lambda: [name in sys.modules for name in ("dask.array", "scipy.linalg", "xarray", "zarr")])
+    assert list(loaded.values()) == [[True] * 4]
+    assert min(client.run(gc.get_freeze_count).values()) > 50_000
+    assert all(client.run(gc.isenabled).values())
+
+
+def test_local__preloads_of_the_users_settings_stay(tmp_path, monkeypatch):
+    seen = {}
+    monkeypatch.setattr(local, "LocalCluster", lambda **settings: seen.update(settings))
+    with dask.config.set({"distributed.worker.preload": ["theirs"]}):
+        local._scheduler(2**30, None, False, str(tmp_path))
+    assert seen["preload"] == ["theirs", "manifold_observer.pipeline.clusters.ready"]
 
 
 # --------------------------------------------------------------------------------------------------- who gets in

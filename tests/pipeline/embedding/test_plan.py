@@ -4,6 +4,7 @@ import json
 import sys
 from dataclasses import fields, replace
 
+import dask
 import numpy as np
 import pytest
 import xarray as xr
@@ -66,7 +67,7 @@ def test_plan__reads_well():
         mo.plan(FRAMES, n_modes=3, engine=mo.Engine(form="quadratic", precision="float64"), preset="paper")
     ).splitlines()
     assert lines[0] == "600 frames of 4 features (4 axes) on 1 worker"
-    assert lines[1] == "way      exact, tiles local, 12 passes"
+    assert lines[1] == "way      exact, tiles local, 16 passes"
     assert lines[2] == "tiles    quadratic form, float64, 512 frames a side"
     assert [line.split()[0] for line in lines[3:]] == ["tasks", "memory", "time", "because", "because"]
     assert lines[-2] == "because  600 frames are few enough (50000) for all pairs"
@@ -228,6 +229,36 @@ def test_what_fits__exact_passes_that_follow_a_tolerated_residual_must_fit_too(t
 def test_landmark_memory__does_not_grow_with_the_frames():
     shapes = [memory.Shape(n, distance_of(20, "quadratic"), 2048, 21) for n in (10**5, 10**6, 10**7)]
     assert len({memory.landmark_memory(shape, 2000).worker for shape in shapes}) == 1
+
+
+def _few_landmarks(shape):
+    return memory.landmark_memory(shape, 500)
+
+
+def test_memory__a_worker_runs_a_task_on_each_of_its_threads():
+    one, four = (memory.Shape(10**5, distance_of(20, "quadratic"), 2048, 21, threads) for threads in (1, 4))
+    few = memory.Shape(3000, distance_of(20, "quadratic"), 2048, 21, 4)  # two blocks
+    for bound in (
+        lambda shape: memory.exact_memory(shape, "recomputed", 4, 2),
+        lambda s: memory.landmark_memory(s, 500),
+    ):
+        assert bound(four).task == bound(one).task
+        assert bound(four).worker - bound(one).worker == 3 * bound(one).task
+        assert bound(few).worker - bound(few._replace(threads=1)).worker == bound(few).task
+
+
+def test_plan__counts_the_threads_of_workers():
+    frames = xr.DataArray(smooth_motion(np.random.default_rng(1), 3000, 6), dims=("frame", "feature"))
+    found = []
+    for threads in (1, 3):
+        with dask.config.set(scheduler="threads", num_workers=threads):
+            found.append(mo.plan(frames, n_modes=3))
+    assert found[1].peak_worker_bytes == found[0].peak_worker_bytes + 2 * found[0].bytes_per_task
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=3, processes=False, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster),
+    ):
+        assert mo.plan(frames, n_modes=3).peak_worker_bytes == found[1].peak_worker_bytes
 
 
 # ------------------------------------------------------------------------------------------------- whether it holds

@@ -103,7 +103,7 @@ def note(number):
 
 def test_in_order_of__small_numbers_are_run_first():
     RAN.clear()
-    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None):
+    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0"):
         items = []
         for number in (3, 0, 4, 1, 2):
             with graph.in_order_of(number):
@@ -128,7 +128,7 @@ def test_errors__are_raised_as_they_were(run):
 @pytest.fixture(scope="module")
 def two_threads():
     """A cluster of two threads in this process."""
-    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None):
+    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0"):
         yield
 
 

@@ -95,6 +95,24 @@ def test_write_group__chunks_of_nothing_but_zeros_are_stored(tmp_path):
     assert zarr.open_array(tmp_path / "out.zarr/state/state").nchunks_initialized == 1
 
 
+def test_write_group__digits_of_frames_are_copied_and_what_repeats_is_not(tmp_path):
+    noise = np.random.default_rng(0).normal(size=(400, 30))
+    values = {"frames": noise, "counts": np.round(noise), "lift": noise}
+    dims = {"frames": ("frame", "feature"), "counts": ("frame", "feature"), "lift": ("feature_1", "mode")}
+    with writing(tmp_path / "out.zarr") as folder:
+        start(folder, {})
+        write_group(folder, "all", xr.Dataset({name: (dims[name], own) for name, own in values.items()}))
+    arrays = {name: zarr.open_array(tmp_path / f"out.zarr/all/{name}") for name in values}
+    levels = {name: [codec.to_dict() for codec in array.compressors] for name, array in arrays.items()}
+    assert {name: own[0]["configuration"]["level"] for name, own in levels.items()} == {
+        "frames": -1, "counts": -1, "lift": 0
+    }  # fmt: skip
+    assert all(own[1]["name"] == "crc32c" for own in levels.values())
+    assert arrays["counts"].nbytes_stored() < 0.4 * noise.nbytes
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array[...], values[name])
+
+
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit])
 def test_writing__a_block_that_fails_leaves_nothing(tmp_path, error):
     with pytest.raises(error):

@@ -9,6 +9,9 @@ import xarray as xr
 from scipy.signal import lfilter
 
 import manifold_observer.pipeline as mo
+from manifold_observer.pipeline.embedding import references
+from manifold_observer.pipeline.engine.blocks import slab_of
+from manifold_observer.pipeline.observers import certainty
 from manifold_observer.pipeline.observers.bank import learn_bank
 from manifold_observer.pipeline.observers.certainty import learn_certainty
 from strategies import share
@@ -153,8 +156,6 @@ def test_learn_certainty__keeps_what_the_embedding_brings(embedding, recording):
 
 
 def test_learn_certainty__long_recordings_are_learnt_from_runs_of_them(embedding, recording, monkeypatch):
-    from manifold_observer.pipeline.observers import certainty  # noqa: PLC0415
-
     plain = learn_bank(embedding)
     whole = learn_certainty(plain, new=True)
     for name, value in (("_LEARNT", 300), ("_READ_AGAIN", 200), ("_REFERENCES", 250)):
@@ -163,6 +164,24 @@ def test_learn_certainty__long_recordings_are_learnt_from_runs_of_them(embedding
     assert not some["state_error"].equals(whole["state_error"])
     ratio = some["state_error"][-1] / whole["state_error"][-1]
     assert ((ratio > 0.3) & (ratio < 3)).all()
+
+
+def test_learn_certainty__references_are_gathered_and_measured_once(embedding, monkeypatch):
+    plain, made = learn_bank(embedding), []
+    for name, value in (("_READ_AGAIN", 200), ("_REFERENCES", 250)):
+        monkeypatch.setattr(certainty, name, value)
+    monkeypatch.setattr(references, "slab_of", lambda *taken: (made.append(taken), slab_of(*taken))[1])
+    monkeypatch.setattr(references, "check_moments", None)  # a pass over frames that nobody asks for
+    learn_certainty(plain, new=True)
+    assert len(made) == 1
+
+
+def test_learn_certainty__references_that_are_damaged_are_refused(embedding, monkeypatch):
+    monkeypatch.setattr(certainty, "_REFERENCES", 250)
+    damaged = learn_bank(embedding).copy(deep=True)
+    damaged["reference"][100:110] = np.nan
+    with pytest.raises(ValueError, match=r"^embed: embedded frames must be finite; some of frames 0 \.\. 399 hold NaN"):
+        learn_certainty(damaged, new=True)
 
 
 @pytest.mark.slow

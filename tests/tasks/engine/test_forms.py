@@ -126,7 +126,8 @@ def test_build_block__window_form_refuses_given_covariances():
 def test_probe_forms__times_each_form_and_measures_single_precision():
     slab = slab_of(smooth_motion(np.random.default_rng(4), 40, 5), 9)
     metric = Metric(9, PseudoInverse())
-    found = probe_forms(slab, slab, metric, forms.FORMS)
+    blocks = {form: (build_block(slab, metric, form),) * 2 for form in forms.FORMS}
+    found = probe_forms(blocks)
     assert set(found.seconds) == set(forms.FORMS)
     assert min(found.seconds.values()) > 0
     block = build_block(slab, metric, "quadratic")
@@ -140,7 +141,8 @@ def test_probe_forms__overflow_of_single_precision_is_not_taken_for_exact():
     frames = 1e-21 * smooth_motion(np.random.default_rng(4), 40, 5)
     slab = slab_of(frames, 9)
     with np.errstate(all="ignore"):
-        found = probe_forms(slab, slab, Metric(9, PseudoInverse()), ["quadratic"])
+        block = build_block(slab, Metric(9, PseudoInverse()), "quadratic")
+        found = probe_forms({"quadratic": (block, block)})
     assert not found.float32_error["quadratic"] < np.inf
 
 

@@ -278,3 +278,12 @@ def test_kernel_local__is_the_reference_by_tiles(rng, n, dtype):
     tile = kernel.kernel_local(distances[rows, columns].astype(dtype), scales[rows], scales[columns])
     assert tile.dtype == dtype
     assert_allclose(tile, dense.kernel_local(distances, scales)[rows, columns], rtol=500 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_kernel_local__a_tile_on_the_diagonal_is_symmetric_to_the_bit(dtype):
+    rng = np.random.default_rng(0)
+    distances = kernel.symmetric(rng.exponential(size=(80, 80)).astype(dtype))
+    scales = rng.exponential(size=80) + 0.1
+    tile = kernel.kernel_local(distances, scales, scales)
+    assert_array_equal(tile, tile.T)

@@ -1,5 +1,7 @@
 """Panels of tiles against the whole matrix."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -146,21 +148,30 @@ def test_products__strips_do_not_show(monkeypatch):
         assert_allclose(found, whole @ x, atol=5e-6 * np.abs(x).sum(axis=0).max())
 
 
-@given(tilings())
-def test_assemble__panels_make_the_matrix(tiling):
+@given(tilings(), st.integers(1, 3), st.integers(1, 64), generators())
+def test_exact_product__is_the_dense_product_in_float64(tiling, width, step, rng):
     matrix, panels = tiling
-    whole = np.full(matrix.shape, np.nan)
-    for part in panels:
-        panel.assemble(whole, *part, np.arange(len(matrix)))
-    assert_array_equal(whole, matrix)
+    tiles, corners = [[part for own in each for part in own] for each in zip(*panels, strict=True)]
+    firsts = sorted({corner[0] for corner in corners})
+    numbers = [(firsts.index(i), firsts.index(j)) for i, j in corners]
+    x = rng.normal(size=(len(matrix), width))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(panel, "_EXACT_NUMBERS", step)
+        found = panel.exact_product(tiles, corners, x, numbers)
+    assert found.dtype == np.float64
+    assert_allclose(found, matrix.astype(np.float64) @ x, rtol=0, atol=1e-13 * (1 + np.abs(matrix).sum()))
 
 
-def test_assemble__a_panel_has_rows_of_its_own():
-    matrix = np.random.default_rng(0).normal(size=(8, 8))
-    matrix += matrix.T
-    rows = np.array([1, 2, 6, 7])  # two blocks, of two frames each
-    tiles = [matrix[1:3, 1:3], matrix[1:3, 6:8], matrix[6:8, 6:8]]
-    whole = np.zeros((8, 8))
-    panel.assemble(whole, tiles, [(0, 0), (0, 2), (2, 2)], rows)
-    assert_array_equal(whole[np.ix_(rows, rows)], matrix[np.ix_(rows, rows)])
-    assert np.count_nonzero(whole) == 16
+def test_exact_product__threads_and_their_number_do_not_show():
+    rng = np.random.default_rng(0)
+    cut = [(first, first + 30) for first in range(0, 150, 30)]
+    numbers = [(i, j) for i in range(5) for j in range(i, 5)]
+    matrix = rng.random((150, 150)).astype(np.float32)
+    matrix = matrix + matrix.T
+    tiles = [matrix[slice(*cut[i]), slice(*cut[j])] for i, j in numbers]
+    corners = [(cut[i][0], cut[j][0]) for i, j in numbers]
+    x = rng.normal(size=(150, 4))
+    plain = panel.exact_product(tiles, corners, x, numbers)
+    for n_threads in (1, 3):
+        with ThreadPoolExecutor(n_threads) as pool:
+            assert_array_equal(panel.exact_product(tiles, corners, x, numbers, pool.map), plain)

@@ -72,3 +72,36 @@ def test_histogram__leaves_the_samples_alone():
     samples = np.array([[-1.0], [1.0]])
     histogram(samples, 1, np.arange(3.0), clip=True)
     assert_array_equal(samples, [[-1], [1]])
+
+
+def _edges(rng, kind, dtype):
+    if kind == "counts":
+        return np.arange(60)
+    if kind == "even":
+        return np.linspace(-3, 4, int(rng.integers(2, 90)))
+    if kind == "wide":  # beyond what small kinds of samples hold
+        return np.array([-1e39, -300.5, -3, 0.5, 2, 300, 1e39])
+    return np.cumsum(rng.uniform(0.01, 1, int(rng.integers(2, 60)))) - 3
+
+
+@given(
+    generators(),
+    st.sampled_from(["counts", "even", "wide", "uneven"]),
+    st.sampled_from([np.int8, np.uint16, np.int64, np.uint64, np.float32, np.float64]),
+)
+def test_histogram__every_way_to_find_cells_is_numpys(rng, kind, dtype):
+    edges = _edges(rng, kind, dtype)
+    inside = edges[np.abs(edges) < 1e3]
+    near = np.concatenate([np.nextafter(inside, -np.inf), inside, np.nextafter(inside, np.inf), rng.normal(size=99)])
+    samples = np.clip(near, 0 if np.dtype(dtype).kind == "u" else -99, 99).astype(dtype)[:, None]
+    wide = np.clip(samples[:, 0].astype(np.float64), edges[0], edges[-1])
+    counted = histogram(samples, len(samples), edges, clip=True)[0] * len(samples)
+    assert_array_equal(counted.round(), np.histogram(wide, edges)[0])
+
+
+def test_histogram__frames_are_the_same_alone_and_together():
+    samples = np.random.default_rng(0).normal(size=(50_000, 3)).astype(np.float32)
+    edges = np.linspace(-2, 2, 41)
+    together = histogram(samples, 1000, edges, clip=True)
+    alone = [histogram(samples[first : first + 1000], 1000, edges, clip=True) for first in range(0, 50_000, 1000)]
+    assert_array_equal(together, np.concatenate(alone))

@@ -42,3 +42,19 @@ def test_log_rms__floor_of_zero_is_no_floor():
 
 def test_log_rms__no_whole_frame_is_no_frame():
     assert_array_equal(log_rms(np.ones((2, 3)), 4), np.zeros((0, 3)))
+
+
+@pytest.mark.parametrize(("frame", "channels"), [(23, 8), (200, 1), (1025, 3), (9000, 1), (9000, 8), (50, 300)])
+def test_log_rms__a_frame_has_the_same_bits_alone_and_among_others(frame, channels):
+    samples = np.random.default_rng(0).normal(size=(5 * frame, channels)).astype(np.float32)
+    together, overlapping = log_rms(samples, frame), log_rms(samples, frame, frame // 2)
+    assert_allclose(together, loops.log_rms(samples.astype(np.float64), frame), atol=1e-13)
+    for number in range(5):
+        alone = log_rms(samples[number * frame : (number + 1) * frame], frame)[0]
+        assert_array_equal(together[number], alone)
+        assert_array_equal(overlapping[2 * number], log_rms(samples[2 * number * (frame // 2) :][:frame], frame)[0])
+
+
+def test_log_rms__small_and_large_numbers_keep_their_digits():
+    samples = np.array([1e-30, 3e38, 1e-30, 3e38], np.float32).reshape(2, 2)
+    assert_allclose(log_rms(samples, 2), [np.log(samples[0].astype(np.float64))], rtol=1e-15)

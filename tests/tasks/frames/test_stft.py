@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from manifold_observer.tasks.frames.stft import stft_magnitude
 from reference import loops
@@ -43,3 +43,10 @@ def test_stft__silence_is_zero():
 
 def test_stft__no_whole_frame_is_no_frame():
     assert stft_magnitude(np.zeros((3, 2)), 4).shape == (0, 6)
+
+
+def test_stft__a_frame_has_the_same_bits_alone_and_among_others():
+    samples = np.random.default_rng(0).normal(size=(40_000, 3)).astype(np.float32)
+    together = stft_magnitude(samples, 250)
+    for number in (0, 1, 79, 159):
+        assert_array_equal(together[number], stft_magnitude(samples[number * 250 :][:250], 250)[0])

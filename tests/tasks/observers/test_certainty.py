@@ -104,3 +104,15 @@ def test_errors__are_those_of_the_states_from_the_first_frame_on(length):
     assert (found.forwards[0] > found.forwards[-1]).all()
     middle = certainty.AGES.index(12)
     assert (found.both[middle, middle] < found.forwards[middle]).all()
+
+
+@pytest.mark.parametrize("n", [90, 700])
+def test_oldest_errors__are_the_last_forward_ones_to_the_bit(n):
+    rng = np.random.default_rng(n)
+    values = slow(rng, n, [0.05, 0.4]) + 0.3 * rng.normal(size=(n, 2))
+    ends = np.isin(np.arange(n), [0, n // 2])
+    ahead, back = runs(values, ends), runs(values[::-1], np.isin(np.arange(n), [0, n - n // 2]))
+    segment = np.cumsum(ends)
+    every = certainty.errors(ahead, back, segment).forwards
+    assert len(every) > 3
+    np.testing.assert_array_equal(certainty.oldest_errors(ahead, back, segment), every[-1])

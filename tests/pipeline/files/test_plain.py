@@ -1,0 +1,212 @@
+"""Samples that lie in files as they are: read without a library, to the same bits."""
+
+import pickle
+from pathlib import Path
+
+import dask
+import h5py
+import numpy as np
+import pytest
+import soundfile
+import xarray as xr
+import zarr
+from numpy.testing import assert_array_equal
+
+import manifold_observer.pipeline as mo
+from manifold_observer.pipeline.graph.slabs import Stored, source_of
+
+N, P = 5000, 3
+SAMPLES = np.random.default_rng(0).normal(size=(N, P)).astype(np.float32)
+WHOLE = (SAMPLES * 3000).astype(np.int16)
+CHUNK = 700  # of which the last is cut short
+
+
+def _dataset(samples):
+    return xr.Dataset({"recording": (("time", "channel"), samples)}, attrs={"sampling_rate": 100.0})
+
+
+def _xarray_zarr(path, samples=SAMPLES, chunks=(CHUNK, P), zarr_format=3, **encoding):
+    compressors = {"compressors": None} if zarr_format == 3 else {"compressors": None, "filters": None}
+    encoding = {"chunks": chunks, **compressors, **encoding}
+    _dataset(samples).to_zarr(path, encoding={"recording": encoding}, consolidated=False, zarr_format=zarr_format)
+
+
+def _bare_zarr(path, samples=SAMPLES, **options):
+    array = zarr.create_array(path, shape=samples.shape, dtype=samples.dtype, chunks=(CHUNK, P), **options)
+    array[:] = samples
+
+
+def _hdf5(path, samples=SAMPLES, block=0, **options):
+    with h5py.File(path, "w", userblock_size=block) as file:
+        file.create_dataset("recording", data=samples, **options)
+        for place, (dim, n) in enumerate(zip(("time", "channel"), samples.shape, strict=True)):
+            file[dim] = np.arange(n) / 100
+            file[dim].make_scale(dim)
+            file["recording"].dims[place].attach_scale(file[dim])
+
+
+def _npy(path, samples=SAMPLES):
+    np.save(path, samples)
+
+
+def _sound(path, samples=WHOLE, subtype="PCM_16", **options):
+    soundfile.write(path, samples, 100, subtype=subtype, **options)
+
+
+PLAIN = {
+    "v3.zarr": _xarray_zarr,
+    "v2.zarr": lambda path: _xarray_zarr(path, zarr_format=2),
+    "int.zarr": lambda path: _xarray_zarr(path, WHOLE),
+    "bare.zarr": lambda path: _bare_zarr(path, compressors=None),
+    "bare2.zarr": lambda path: _bare_zarr(path, compressors=None, zarr_format=2),
+    "big.zarr": lambda path: _bare_zarr(path, compressors=None, serializer=zarr.codecs.BytesCodec(endian="big")),
+    "classic.nc": lambda path: _dataset(SAMPLES).to_netcdf(path, engine="scipy"),
+    "whole.nc": lambda path: _dataset(SAMPLES).to_netcdf(path, engine="h5netcdf"),
+    "block.h5": lambda path: _hdf5(path, block=512),
+    "plain.npy": _npy,
+    "int8.npy": lambda path: _npy(path, WHOLE.astype(np.int8)),
+    "big.npy": lambda path: _npy(path, SAMPLES.astype(">f8")),
+    "half.npy": lambda path: _npy(path, SAMPLES.astype(np.float16)),
+    "mono.npy": lambda path: _npy(path, SAMPLES[:, 0]),
+    "sound.wav": _sound,
+    "float.wav": lambda path: _sound(path, SAMPLES / 9, "FLOAT"),
+    "big.wav": lambda path: _sound(path, endian="BIG"),
+    "wide.rf64": lambda path: _sound(path, format="RF64"),
+}
+CODED = {
+    "zstd.zarr": lambda path: _dataset(SAMPLES).to_zarr(path, consolidated=False),
+    "columns.zarr": lambda path: _xarray_zarr(path, chunks=(CHUNK, 1)),
+    "scaled.zarr": lambda path: _xarray_zarr(
+        path, SAMPLES.astype(float), dtype="i2", scale_factor=0.01, _FillValue=-9999
+    ),
+    "checked.zarr": lambda path: _bare_zarr(path, compressors=zarr.codecs.Crc32cCodec()),
+    "turned.zarr": lambda path: _bare_zarr(path, compressors=None, filters=[zarr.codecs.TransposeCodec(order=(1, 0))]),
+    "shards.zarr": lambda path: _bare_zarr(path, compressors=None, shards=(CHUNK * 2, P)),
+    "chunks.h5": lambda path: _hdf5(path, chunks=(100, P)),
+    "turned.npy": lambda path: _npy(path, np.asfortranarray(SAMPLES)),
+    "pcm24.wav": lambda path: _sound(path, SAMPLES / 9, "PCM_24"),
+    "sound.flac": _sound,
+}
+
+
+def _opened(folder, name):
+    made = PLAIN | CODED
+    made[name](folder / name)
+    known = {"sampling_rate": 100.0} if name.endswith(".npy") or name.startswith(("bare", "big.z")) else {}
+    engine = "h5netcdf" if name == "block.h5" else None  # whose signature is looked for at the beginning
+    return mo.open_recording(folder / name, engine=engine, **known)
+
+
+def _by_library(recording):
+    source = source_of(recording.data)
+    bare = Stored(source.dataset, source.pick, recording, source.grain)
+    return np.asarray(bare[:, :])
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_plain__rows_are_those_of_the_library(tmp_path, name):
+    recording = _opened(tmp_path, name)
+    source = pickle.loads(pickle.dumps(source_of(recording.data)))
+    assert source.rows is not None
+    expected = _by_library(recording)
+    for span in ((0, N), (CHUNK - 1, CHUNK + 1), (0, 1), (N - 1, N), (650, 2900)):
+        (piece,) = source.pieces([span])
+        assert_array_equal(piece, expected[slice(*span)])
+        assert piece.dtype == recording.dtype == expected.dtype
+    assert_array_equal(recording.values, expected)
+    assert_array_equal(recording[3:2000:7].values, expected[3:2000:7])
+
+
+@pytest.mark.parametrize("name", CODED)
+def test_plain__what_is_coded_is_left_to_its_library(tmp_path, name):
+    recording = _opened(tmp_path, name)
+    assert source_of(recording.data).rows is None
+    assert recording.shape == (N, P)
+    np.testing.assert_allclose(recording.values, _by_library(recording))
+
+
+@pytest.mark.parametrize("name", ["v3.zarr", "classic.nc", "sound.wav"])
+@pytest.mark.parametrize(("frame", "hop"), [(10, None), (64, 16), (10, 25), (4990, None)])
+def test_plain__features_have_the_bits_of_samples_in_memory(tmp_path, monkeypatch, name, frame, hop):
+    monkeypatch.setattr("manifold_observer.pipeline.frames.runs._PIECE_BYTES", 4096)
+    recording = _opened(tmp_path, name)
+    for feature, options in ((mo.log_rms, {}), (mo.stft, {}), (mo.histogram, {"bins": 30})):
+        found = feature(recording, frame=frame, hop=hop, **options)
+        expected = feature(recording.compute(), frame=frame, hop=hop, **options)
+        assert_array_equal(found.values, expected.values)
+
+
+def test_plain__chosen_channels_are_taken_of_the_rows(tmp_path):
+    _npy(tmp_path / "a.npy")
+    recording = mo.open_recording(tmp_path / "a.npy", sampling_rate=10.0, channels=["ch3", "ch1"])
+    assert source_of(recording.data).rows is not None
+    assert_array_equal(recording.values, SAMPLES[:, [2, 0]])
+    assert_array_equal(mo.identity(recording).values, SAMPLES[:, [2, 0]])
+
+
+def test_plain__values_that_stand_for_nothing_are_found_by_the_library(tmp_path):
+    _npy(tmp_path / "a.npy", WHOLE.astype(np.float32))
+    recording = mo.open_recording(tmp_path / "a.npy", sampling_rate=10.0, missing=[float(WHOLE[5, 1])])
+    assert source_of(recording.data).rows is None
+    assert np.isnan(recording.values[5, 1])
+
+
+def test_plain__a_chunk_that_is_not_stored_is_its_fill_value(tmp_path):
+    _xarray_zarr(tmp_path / "a.zarr")
+    (tmp_path / "a.zarr/recording/c/2/0").unlink()
+    with pytest.warns(UserWarning, match="stores 7 of 8 chunks"):
+        recording = mo.open_recording(tmp_path / "a.zarr")
+    assert source_of(recording.data).rows is not None
+    expected = SAMPLES.copy()
+    expected[2 * CHUNK : 3 * CHUNK] = np.nan
+    assert_array_equal(recording.values, expected)
+
+
+def test_plain__a_chunk_that_was_cut_is_refused(tmp_path):
+    _xarray_zarr(tmp_path / "a.zarr")
+    recording = mo.open_recording(tmp_path / "a.zarr")
+    cut = tmp_path / "a.zarr/recording/c/2/0"
+    cut.write_bytes(cut.read_bytes()[:-4])
+    with pytest.raises(ValueError, match=r"a\.zarr: 'recording' in .* could not be read"):
+        mo.log_rms(recording, frame=10).compute()
+
+
+@pytest.mark.parametrize("name", ["classic.nc", "whole.nc", "plain.npy", "sound.wav"])
+def test_plain__a_file_that_shrank_is_refused(tmp_path, name):
+    recording = _opened(tmp_path, name)
+    path = Path(tmp_path / name)
+    path.write_bytes(path.read_bytes()[:-1000])
+    with pytest.raises(ValueError, match="not shrink while it is read"):
+        mo.log_rms(recording, frame=10).compute()
+
+
+def test_plain__another_array_under_the_name_is_refused(tmp_path):
+    recording = _opened(tmp_path, "plain.npy")
+    _npy(tmp_path / "plain.npy", np.zeros((2 * N, P + 1)))
+    with pytest.raises(ValueError, match=r"keep its shape \(5000, 3\) and dtype float32 while it is read"):
+        mo.log_rms(recording, frame=10).compute()
+
+
+def test_plain__long_chunks_that_lie_as_they_are_cost_nothing(tmp_path, recwarn):
+    wide = np.tile(SAMPLES, (400, 4))
+    _xarray_zarr(tmp_path / "a.zarr", wide, chunks=wide.shape)
+    recording = mo.open_recording(tmp_path / "a.zarr")
+    assert not [one for one in recwarn if "chunks" in str(one.message)]
+    assert source_of(recording.data).kept_bytes == 0
+
+
+def test_plain__samples_outside_the_edges_are_named_at_their_scale(tmp_path):
+    recording = _opened(tmp_path, "sound.wav")
+    lowest = float(recording.min())
+    edges = np.linspace(np.nextafter(lowest, 0), 1, 5)
+    with pytest.raises(
+        ValueError, match=rf"a sample of {lowest} lies outside the edges {edges[0]} \.\. 1.0, in samples"
+    ):
+        mo.histogram(recording, frame=10, edges=edges).compute()
+
+
+def test_plain__threads_read_their_own_places(tmp_path):
+    recording = _opened(tmp_path, "plain.npy")
+    with dask.config.set(scheduler="threads", num_workers=4):
+        found = recording.chunk(time=97).compute()
+    assert_array_equal(found, SAMPLES)
