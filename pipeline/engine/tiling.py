@@ -21,9 +21,8 @@ import numpy as np
 from dask.delayed import Delayed
 
 from manifold_observer.tasks.arrays import Array, Floats
-from manifold_observer.tasks.engine import kernel, panel, tilefile
+from manifold_observer.tasks.engine import panel, tilefile
 from manifold_observer.tasks.engine.kernel import Scale
-from manifold_observer.tasks.engine.panel import Corner
 from manifold_observer.tasks.engine.protocols import Block
 from manifold_observer.tasks.engine.treesum import Node, fold
 
@@ -33,6 +32,7 @@ from ..graph.progress import Progress
 from ..graph.spans import Span
 from ..graph.warn import warn
 from .cuts import MANY_PANELS, PanelPlan, deal, panels
+from .kernels import Panel, affinities_of, distances_of, kernel_of, made_affinities_of
 
 MatMat = Callable[[Floats], Floats]
 # Panels up to which vectors travel with the panels' tasks: tasks of their own cost more than the copies.
@@ -125,13 +125,6 @@ class Cut:
         return np.concatenate([pieces[side.group][slice(*side.frames)] for side in self.sides])
 
 
-class Panel(NamedTuple):
-    """Tiles of one panel, and the first row and column of each in the panel's rows."""
-
-    tiles: list[Array]
-    corners: list[Corner]
-
-
 class Share(NamedTuple):
     """One panel's share of a product, and the ``errno`` that kept tiles from their files, 0 without trouble."""
 
@@ -170,16 +163,16 @@ def tiling(blocks: list[Delayed], spans: list[Span], precision: str, n_workers: 
 
 def distance_panels(tiles: Tiling) -> list[Delayed]:
     """Panels of distances, not yet computed."""
-    return [task(_distances, [tiles.blocks[number] for number in plan.blocks], plan) for plan in tiles.panels]
+    return [task(distances_of, [tiles.blocks[number] for number in plan.blocks], plan) for plan in tiles.panels]
 
 
 def kernel_panels(tiles: Tiling, distances: list[Delayed] | None, scale: Scale) -> list[Delayed]:
     """Panels of the kernel, not yet computed; from distances where they are kept, else with distances on the way."""
     scales = [_own_scale(tiles, plan, scale) for plan in tiles.panels]
     if distances is not None:
-        return [task(_affinities, part, own) for part, own in zip(distances, scales, strict=True)]
+        return [task(affinities_of, part, own) for part, own in zip(distances, scales, strict=True)]
     return [
-        task(_kernel, [tiles.blocks[number] for number in plan.blocks], plan, own)
+        task(kernel_of, [tiles.blocks[number] for number in plan.blocks], plan, own)
         for plan, own in zip(tiles.panels, scales, strict=True)
     ]
 
@@ -193,7 +186,7 @@ def local_product(
     """
     progress("kernel", 0, len(distances))
     scales = [_own_scale(tiles, plan, scale) for plan in tiles.panels]
-    held = [tile for part in over(_made_affinities, distances, scales) for tile in part.tiles]
+    held = [tile for part in over(made_affinities_of, distances, scales) for tile in part.tiles]
     progress("kernel", len(distances), len(distances))
     numbers = [pair for plan in tiles.panels for pair in plan.numbers]
     corners = [(tiles.spans[i][0], tiles.spans[j][0]) for i, j in numbers]
@@ -345,44 +338,6 @@ def _together_of(units: list[list[Term]]) -> Terms:
 def _own_scale(tiles: Tiling, plan: PanelPlan, scale: Scale) -> Scale:
     """The scale in a panel's own rows."""
     return scale if scale.local is None else Scale(scale.epsilon, tiles.of(plan, scale.local))
-
-
-def _distances(blocks: list[Block], plan: PanelPlan) -> Panel:
-    """One panel of distances; the diagonal of the matrix is exactly 0."""
-    tiles, corners = [], plan.corners(block.n_frames for block in blocks)
-    for (i, j), (row, column) in zip(plan.tiles, corners, strict=True):
-        tile = kernel.squared_distances(blocks[i], blocks[j])
-        tiles.append(kernel.symmetric(tile) if row == column else tile)
-    return Panel(tiles, corners)
-
-
-def _affinities(distances: Panel, how: Scale, in_place: bool = False) -> Panel:
-    """One panel of the kernel from one of distances, which may still be wanted unless it is ``in_place``."""
-    tiles = []
-    for tile, (row, column) in zip(distances.tiles, distances.corners, strict=True):
-        if how.local is None:
-            tiles.append(kernel.kernel_from_distances(tile, how.epsilon, tile if in_place else None))
-        else:
-            rows, columns = how.local[row : row + tile.shape[0]], how.local[column : column + tile.shape[1]]
-            tiles.append(kernel.kernel_local(tile, rows, columns))
-    return Panel(tiles, distances.corners)
-
-
-def _made_affinities(distances: Panel, how: Scale) -> Panel:
-    """The same of distances that nobody wants any more, in their memory; what a cluster sent may be read alone."""
-    return _affinities(distances, how, all(tile.flags.writeable for tile in distances.tiles))
-
-
-def _kernel(blocks: list[Block], plan: PanelPlan, how: Scale) -> Panel:
-    """One panel of the kernel; a tile goes from distances to affinities in its own memory, while rows are in cache."""
-    if how.local is not None:
-        return _affinities(_distances(blocks, plan), how)
-    tiles, corners = [], plan.corners(block.n_frames for block in blocks)
-    for (i, j), (row, column) in zip(plan.tiles, corners, strict=True):
-        on_diagonal = row == column
-        tile = (kernel.squared_distances if on_diagonal else kernel.unclipped_distances)(blocks[i], blocks[j])
-        tiles.append(kernel.to_affinities(kernel.symmetric(tile) if on_diagonal else tile, how.epsilon))
-    return Panel(tiles, corners)
 
 
 def _together(blocks: list[Block]) -> list[Block]:

@@ -25,7 +25,7 @@ from .bounds import feature_memory
 from .segments import FrameRun
 
 # Bytes that are read and worked on while they are in cache, and how many overlaps of frames they hold at least.
-_PIECE_BYTES, _OVERLAPS = 2**20, 8
+_PIECE_BYTES, _OVERLAPS = 2**21, 8
 
 
 @dataclass(frozen=True)

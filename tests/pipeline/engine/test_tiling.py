@@ -70,6 +70,22 @@ def test_products__tell_which_panels_are_done(tmp_path):
     assert set(seen) == {("pass", done, len(tiles.panels)) for done in range(len(tiles.panels) + 1)}
 
 
+@pytest.mark.parametrize("local", [False, True], ids=["one scale", "local scales"])
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@given(rng=generators(), chunks=st.integers(2, 24).flatmap(chunkings))
+@pytest.mark.usefixtures("in_this_thread")
+def test_kernel_panels__with_distances_on_the_way_have_the_bits_of_those_from_kept_ones(precision, local, rng, chunks):
+    tiles, scale, _ = tiled(rng, spans(chunks), precision, local)
+    panels = [
+        graph.compute(kernel.kernel_panels(tiles, distances, scale))
+        for distances in (kernel.distance_panels(tiles), None)
+    ]
+    for one, other in zip(*panels, strict=True):
+        assert one.corners == other.corners
+        for tile, same in zip(one.tiles, other.tiles, strict=True):
+            np.testing.assert_array_equal(tile, same)
+
+
 WORKERS = [1, 2, 4, 1000]
 
 
