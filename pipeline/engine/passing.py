@@ -84,7 +84,8 @@ def _tasks(
     taking: Callable[..., Any], function: Callable[..., Any], problem: Problem, spans: list[Own], others: Any
 ) -> _Tasks:
     """Tasks for all spans; where workers are many, neighbouring spans are for the same one."""
-    n_workers, alone = problem.decision.workers.number, not _reads_itself(problem.table)
+    there, alone = problem.decision.workers, not _reads_itself(problem.table)
+    n_workers = there.number * there.threads if there.number > 1 else 1  # each thread takes a task
     together = 1 if alone else spans_together(len(spans), n_workers)
     groups = [spans[first : first + together] for first in range(0, len(spans), together)]
     made = (task(taking, function, problem.distance, _pieces(problem, group), *others) for group in groups)
