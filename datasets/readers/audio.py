@@ -103,7 +103,7 @@ class AudioArray(BackendArray):
     """
 
     def __init__(self, file: AudioFile) -> None:
-        self.file = file
+        self.file, self.scale = file, file.scale or 1.0
         self.shape = (file.frames, file.channels)
         self.dtype = file.dtype
 

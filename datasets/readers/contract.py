@@ -22,15 +22,15 @@ _MOST_CHANNELS = 2**18
 
 
 class Lies(NamedTuple):
-    """Where an array lies in one file as it would in memory: bytes before it, its numbers, and their factor.
+    """Where an array lies in one file as it would in memory: bytes before it, and its numbers.
 
-    Arrays that have a method ``lies`` say it, anew for each read; None where they have to be decoded.
+    Arrays that have a method ``lies`` say it, anew for each read; None where they have to be decoded. Their attribute
+    ``scale``, a power of two, is what the numbers are multiplied by.
     """
 
     path: str
     offset: int
     dtype: np.dtype[Any]
-    scale: float | None = None
 
 
 def refusal(reader: str, path: str, must: str, got: str, remedy: str) -> ValueError:

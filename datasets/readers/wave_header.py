@@ -24,8 +24,8 @@ _STREAMED_SIZES = (0xFFFFFFFF, 0x7FFFF000)
 # Integer PCM, floats, and the extensible form of either.
 _LINEAR_FORMATS = (1, 3, 0xFFFE)
 _BLOCK_BYTES = 2**20
-# Numbers that need no decoding, as libsndfile calls them: NumPy's code, and what makes 1 full scale.
-_NUMBERS = {"PCM_16": ("i2", 2.0**-15), "FLOAT": ("f4", None)}
+# Numbers that need no decoding, as libsndfile and as NumPy call them.
+_NUMBERS = {"PCM_16": "i2", "FLOAT": "f4"}
 
 
 @dataclass(frozen=True)
@@ -149,15 +149,15 @@ def samples_lie(path: str, frames: int, channels: int, subtype: str) -> Lies | N
     ...     samples_lie(folder + "/a.wav", 100, 1, "PCM_16").offset
     44
     """
-    code, scale = _NUMBERS.get(subtype, ("", None))
-    if not code:
+    code = _NUMBERS.get(subtype)
+    if code is None:
         return None
     header = read_wave_header(path)
     with open(path, "rb") as file:
         dtype = np.dtype(code).newbyteorder(">" if file.read(4) == b"RIFX" else "<")
     whole = header.frame_bytes == dtype.itemsize * channels
     held = os.path.getsize(path) - header.data_start >= frames * header.frame_bytes
-    return Lies(path, header.data_start, dtype, scale) if whole and held else None
+    return Lies(path, header.data_start, dtype) if whole and held else None
 
 
 def _chunks(path: str, file: BinaryIO, order: str) -> Iterator[tuple[bytes, int, int]]:

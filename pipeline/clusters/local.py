@@ -22,12 +22,13 @@ from .lost import LostClusterError, root_cause
 from .scratch import explained_start, scratch
 
 # Dask's profiler doubles the cost of small tasks, its malloc settings give every tile fresh pages from the system,
-# which costs a sixth of a pass, and five processes that look at their clocks every 20 ms take a tenth of a core.
+# which costs a sixth of a pass, and five processes that look at their clocks every 20 ms take a tenth of a core
+# (QUIET is for every scheduler that is started here: a sixtieth of a core, with nothing to do).
 # Tasks are stolen once a second, most of a pass. A worker that is away when 15 s have passed since it was lost an
 # earlier time would never be started again. The web servers of scheduler and workers know no passwords.
-_SETTINGS = {
+QUIET = {"distributed.admin.tick.interval": "500ms"}
+_SETTINGS = QUIET | {
     "distributed.worker.profile.enabled": False,
-    "distributed.admin.tick.interval": "500ms",
     "distributed.scheduler.work-stealing-interval": "50ms",
     "distributed.deploy.lost-worker-timeout": "10 minutes",
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 2**26,

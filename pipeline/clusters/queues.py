@@ -18,9 +18,10 @@ import psutil
 from distributed.core import Status
 
 from .config import ClusterConfig, seconds
-from .local import unheard_loop
+from .local import QUIET, unheard_loop
 from .lost import LostClusterError
 from .place import Place
+from .quiet import QuietScheduler
 from .security import cluster_security, temporary_security
 from .shared import shared_folder
 
@@ -39,7 +40,7 @@ _LEAVE_SECONDS = 60.0
 _NO_PAGES = ("--no-dashboard", "--dashboard-address", "127.0.0.1:0")
 _PAGES: dict[str, Any] = {"distributed.scheduler.http.routes": []}
 # Dask would cancel a job that was submitted in the place of a lost one, were it still waiting some seconds later.
-_SETTINGS = {"distributed.deploy.lost-worker-timeout": "365 days"}
+_SETTINGS = QUIET | {"distributed.deploy.lost-worker-timeout": "365 days"}
 
 
 @contextmanager
@@ -56,7 +57,7 @@ def queued(config: ClusterConfig) -> Iterator[tuple[Any, Place]]:
     own = _SETTINGS | ({} if config.dashboard else _PAGES)
     with shared_folder(config.shared) as folder, dask.config.set(own), unheard_loop() as loop:
         security = cluster_security(config) or temporary_security(folder)
-        cluster = made(loop=loop, security=security, **keywords(config, folder))
+        cluster = made(loop=loop, security=security, scheduler_cls=QuietScheduler, **keywords(config, folder))
         jobs = _Jobs(cluster, config, folder)
         try:
             jobs.submit()

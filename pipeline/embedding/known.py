@@ -36,12 +36,20 @@ def are_all_embedded(embedding: xr.Dataset, frames: xr.DataArray) -> bool:
     n = frames.sizes["frame"]
     if n != embedding.sizes["frame"] or "reference" not in embedding or not _same_times(embedding, frames):
         return False
+    if _are_one(frames, embedding["reference"]):
+        return True
     some = _telling(embedding, n)
     own, theirs = (
         data.transpose("frame", "feature").isel(frame=some).values.astype(np.float64)
         for data in (frames, embedding["reference"])
     )
     return np.array_equal(own, theirs)
+
+
+def _are_one(frames: xr.DataArray, reference: xr.DataArray) -> bool:
+    """Whether both are one Dask array, as in a run: nothing has to be read to know its values."""
+    both = frames.chunks is not None and reference.chunks is not None and frames.dims == reference.dims
+    return both and frames.data.name == reference.data.name
 
 
 def _same_times(embedding: xr.Dataset, frames: xr.DataArray) -> bool:

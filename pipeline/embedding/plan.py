@@ -17,7 +17,7 @@ from manifold_observer.tasks.engine.panel import DIAGONAL_FRAMES
 from ..engine.blocks import Part, Table, check_moments, degenerate, part_of, slab_of, table
 from ..engine.condition import choose_conditioning, is_scaled
 from ..engine.config import EmbedConfig, Engine, Geometry
-from ..engine.cuts import deal, landmark_spans, sample_spans
+from ..engine.cuts import deal, landmark_spans, sample_spans, spans_together
 from ..engine.decide import Decision, decide, measure, shape_of
 from ..engine.diagnosis import check_values
 from ..engine.foresight import foresee_of_runs, in_words
@@ -25,7 +25,7 @@ from ..engine.memory import EXACT_FRAMES, LOCAL_BYTES, Shape, tile_bytes
 from ..engine.problem import Problem
 from ..engine.promise import with_passes
 from ..frames.given import takes_frames
-from ..frames.runs import require_features, task_memory
+from ..frames.runs import require_features
 from ..frames.segments import short_segments
 from ..graph.card import card
 from ..graph.compute import compute, one_blas_thread, task
@@ -56,7 +56,7 @@ class Plan:
     --------
     >>> walk = np.random.default_rng(0).normal(size=(600, 4)).cumsum(axis=0)
     >>> print(str(plan(xr.DataArray(walk, dims=("frame", "feature")))).splitlines()[1])
-    way      exact, tiles local, 12 passes
+    way      exact, tiles local, 16 passes
     """
 
     n_frames: int
@@ -167,8 +167,7 @@ def plan(frames: xr.DataArray, **options: Any) -> Plan:
         options.pop(unused, None)
     config = EmbedConfig.of(**options).resolved(given_covariances=covariance is not None)
     rows = table(frames, covariance, config)
-    require_features(frames)
-    before = task_memory(frames)
+    before = require_features(frames)
     with one_blas_thread():
         check_moments(rows, silent, spans=_looked_at(rows))
         found = _plan(_sampled(rows, config.window), rows, config)
@@ -210,7 +209,7 @@ def _plan(rows: Table, whole: Table, config: EmbedConfig) -> Plan:
     if not is_scaled(rows):
         check_values(rows, total)
     decision = decide(rows, measure(rows, total, config), config, n_frames=n_frames)
-    shape = shape_of(n_frames, decision.distance, config)
+    shape = shape_of(n_frames, decision.distance, config, decision.workers.threads)
     foreseen = None
     if decision.method == "landmarks" and config.residual_tolerance is not None:
         problem = Problem(whole._replace(conditioning=rows.conditioning), decision, config, silent)
@@ -258,10 +257,11 @@ def _tasks(shape: Shape, decision: Decision) -> int:
     n_blocks = -(-shape.n_frames // shape.tile)
     dealing = deal(n_blocks, shape.tile**2 * shape.itemsize, decision.workers.number)
     n_panels = dealing.panels(n_blocks)
-    exact = 3 * n_blocks + 2 * n_panels + decision.passes * (n_panels + 2 * len(dealing.units(n_blocks)))
+    exact = 3 * n_blocks + 2 * n_panels + decision.passes * (n_panels + 2 * len(dealing.groups(n_blocks)))
     if decision.method == "exact":
         return exact
-    return (exact if decision.passes else 0) + 3 * len(landmark_spans(shape.n_frames, shape.n_axes))
+    spans = len(landmark_spans(shape.n_frames, shape.n_axes))
+    return (exact if decision.passes else 0) + 2 * -(-spans // spans_together(spans, decision.workers.number))
 
 
 def _landmarks(shape: Shape, decision: Decision, config: EmbedConfig, foreseen: Expected | None) -> int:

@@ -25,7 +25,7 @@ from ..engine.shrink import PRINCIPAL
 from ..frames.labels import segments_of
 from ..frames.segments import Segments
 from ..graph.compute import compute, one_blas_thread, stream_kept, task
-from ..graph.kept import array_of
+from ..graph.kept import Of, array_of
 from ..graph.progress import or_watched, silent
 from ..graph.slabs import rows_of
 from ..graph.spans import Span, blocks
@@ -143,9 +143,9 @@ def read_lazily(embedding: xr.Dataset, frames: xr.DataArray, past: Floats, *, ce
     spans = blocks(frames.sizes["frame"], _SPAN)
     with one_blas_thread():
         made = _new_spans(embedding, frames, past, spans, centred)
-        parts = (task(_told, part, span[0], outputs=2) for part, span in zip(made, spans, strict=True))
+        parts = (task(_told, part, span[0]) for part, span in zip(made, spans, strict=True))
         found = list(stream_kept(parts, len(spans), "extend", or_watched()))
-    kept, lengths = [part for part, _ in found], [stop - start for start, stop in spans]
+    kept, lengths = [Of(part, (0,)) for part, _ in found], [stop - start for start, stop in spans]
     columns = embedding.sizes["mode"] + embedding.sizes["component"]
     n_far, firsts = sum(n for _, (n, _) in found), [first for _, (n, first) in found if n]
     values = array_of(kept, lengths, columns, attrgetter("values"))

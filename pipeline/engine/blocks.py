@@ -23,16 +23,16 @@ from ..frames.labels import MAKE_FRAMES, channels_of, check_number, in_order, se
 from ..frames.segments import Segments, check_windows
 from ..graph.compute import compute, persist, task
 from ..graph.progress import Progress
-from ..graph.slabs import ROWS_BYTES, Reading, rows_of
+from ..graph.slabs import ROWS_BYTES, Reading, rows_of, source_of
 from ..graph.spans import Span, blocks
 from .config import EmbedConfig
 from .cuts import Reach, reach
 from .diagnosis import check_spread, too_large
 
 # Frames up to the first size are brought here and sent along with the tasks; up to the second they are
-# kept on the workers, so that a lazy feature graph runs once; beyond it they are read anew.
+# kept on the workers, where a lazy feature graph runs once up to the third; beyond it they are read anew.
 _HERE_BYTES = 2**23
-_KEEP_BYTES = 2**26
+_KEEP_BYTES, _KEEP_COMPUTED_BYTES = 2**26, 2**27
 # A largest covariance eigenvalue below this share of the total variance is rounding.
 _ZERO_VARIANCE = 1e-14
 # Variance below this share of the squared mean is rounding too.
@@ -138,7 +138,9 @@ def check_moments(
 
 def _nearer(table: Table) -> Table:
     """Bring small frames here, keep larger ones on the workers, leave the largest where they are."""
-    if isinstance(table.data, np.ndarray) or table.data.nbytes > _KEEP_BYTES:
+    if isinstance(table.data, np.ndarray):
+        return table
+    if table.data.nbytes > (_KEEP_COMPUTED_BYTES if source_of(table.data) is None else _KEEP_BYTES):
         return table
     if table.data.nbytes <= _HERE_BYTES:
         return table._replace(data=compute([table.data])[0])

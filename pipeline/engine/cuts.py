@@ -40,6 +40,8 @@ _LEAST_GROUPS = 2
 _MOST_GROUPS = 16
 MANY_PANELS = 200
 """Panels above which the caller adds up nothing itself, nor the scheduler counts single blocks."""
+# Tasks a worker, at least, where several spans are joined to one, and workers for each span that one more is joined to.
+_LEAST_TASKS, _WORKERS_A_SPAN = 4, 8
 # Panels a worker, at least: with fewer the last ones would be waited for.
 _WORKERS_PANELS = 4
 
@@ -214,6 +216,28 @@ def landmark_rows(n_frames: int, n_features: int) -> int:
     return _rows_within(min(LANDMARK_SPAN, -(-n_frames // _LEAST_SPANS)), n_features, _SPAN_BYTES)
 
 
+def spans_together(n_spans: int, n_workers: int) -> int:
+    """Spans that one task streams past the landmarks, one after the other; one at a time is in memory.
+
+    A scheduler takes a millisecond a task whatever it does, and a span takes a core less than a second: with tens of
+    workers more than one a task are wanted, and still four tasks a worker or more, so that all end together: as many
+    as make the worker that has most to do no more than a twentieth slower.
+
+    Examples
+    --------
+    >>> [spans_together(2442, n_workers) for n_workers in (2, 16, 64, 256, 1000)]
+    [1, 2, 8, 2, 1]
+    """
+
+    def longest(together: int) -> int:
+        return -(-n_spans // (together * n_workers)) * together
+
+    most = min(n_spans // (_LEAST_TASKS * n_workers), n_workers // _WORKERS_A_SPAN)
+    choices = range(1, max(most, 1) + 1)
+    enough = 1.05 * min(map(longest, choices))
+    return max(together for together in choices if longest(together) <= enough)
+
+
 def gather_rows(n_frames: int, n_features: int) -> int:
     """Frames that one task reads to take landmarks from."""
     return _rows_within(min(GATHER_SPAN, n_frames), n_features, _SPAN_BYTES)
@@ -288,7 +312,7 @@ class PanelPlan:
 
 
 class Dealing(NamedTuple):
-    """How blocks are dealt: ``2**level`` to a group, the columns of a pair of groups whole or in halves."""
+    """How blocks are dealt: ``2**level`` to a group, whole or, on one side of every panel, in halves."""
 
     level: int
     halved: bool
@@ -304,15 +328,18 @@ class Dealing(NamedTuple):
         return [(side.first, side.stop) for side in self.groups(n_blocks, columns=True)]
 
     def panels(self, n_blocks: int) -> int:
-        """Panels in all: of two groups, and of the pairs and the diagonal of each."""
+        """Panels in all: of a group and another one or its halves, of two halves, and pairs and diagonal of each."""
         firsts = np.arange(0, n_blocks, 2**self.level)
-        lengths = np.minimum(2**self.level, n_blocks - firsts)
-        parts = -(-lengths // 2 ** (self.level - self.halved))
-        return int((np.arange(len(firsts)) * parts).sum() + np.count_nonzero(lengths > 1) + len(firsts))
+        fine = np.arange(0, n_blocks, 2 ** (self.level - self.halved))
+        lengths = np.minimum(2 ** (self.level - self.halved), n_blocks - fine)
+        between = int((fine >> self.level).sum()) + (len(fine) - len(firsts))
+        return between + int(np.count_nonzero(lengths > 1)) + len(fine)
 
 
 def panels(n_blocks: int, tile_bytes: int, n_workers: int = 1) -> list[PanelPlan]:
     """Deal the tiles of the upper triangle into panels: the pairs of two groups of blocks, and those within one.
+
+    Halves make twice as many panels of the inputs of as many: the scheduler counts what tasks ask for, too.
 
     Sums over panels are the same however many there are: a panel adds up for each of its blocks a node of one
     fixed tree over all blocks (:mod:`~manifold_observer.tasks.engine.treesum`). A panel needs the frames of its groups
@@ -329,7 +356,7 @@ def panels(n_blocks: int, tile_bytes: int, n_workers: int = 1) -> list[PanelPlan
 
     Returns
     -------
-    Panels of two groups, and the pairs of different blocks within each group, by descending size; the diagonal.
+    Panels of two groups, and the pairs of different blocks within each, by descending size; the diagonal.
 
     Examples
     --------
@@ -340,14 +367,12 @@ def panels(n_blocks: int, tile_bytes: int, n_workers: int = 1) -> list[PanelPlan
     """
     dealing = deal(n_blocks, tile_bytes, n_workers)
     groups, columns = dealing.groups(n_blocks), dealing.groups(n_blocks, columns=True)
-    between = [
-        PanelPlan((one._replace(node=other.node), other._replace(node=one.node)))
-        for one in groups
-        for other in columns
-        if one.stop <= other.first
-    ]
-    large = sorted((*between, *(PanelPlan((group,)) for group in groups)), key=lambda panel: -panel.n_tiles)
-    diagonal = [PanelPlan((group._replace(node=None),)) for group in groups]
+    pairs = [(one, other) for one in groups for other in columns if one.stop <= other.first]
+    if dealing.halved:
+        pairs += zip(columns[::2], columns[1::2], strict=False)
+    between = [PanelPlan((one._replace(node=other.node), other._replace(node=one.node))) for one, other in pairs]
+    large = sorted((*between, *(PanelPlan((group,)) for group in columns)), key=lambda panel: -panel.n_tiles)
+    diagonal = [PanelPlan((group._replace(node=None),)) for group in columns]
     return [panel for panel in (*large, *diagonal) if panel.n_tiles]
 
 
@@ -359,7 +384,7 @@ def deal(n_blocks: int, tile_bytes: int, n_workers: int = 1) -> Dealing:
     Examples
     --------
     >>> deal(489, 2**24), deal(489, 2**24, 64), deal(489, 2**24, 1000)
-    (Dealing(level=5, halved=False), Dealing(level=5, halved=True), Dealing(level=2, halved=False))
+    (Dealing(level=5, halved=False), Dealing(level=5, halved=True), Dealing(level=3, halved=True))
     """
     dealing = Dealing(max(1, math.isqrt(PANEL_BYTES // tile_bytes)).bit_length() - 1, halved=False)
     while -(-n_blocks // 2**dealing.level) > _MOST_GROUPS:

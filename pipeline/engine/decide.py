@@ -19,7 +19,7 @@ from manifold_observer.tasks.engine.protocols import Block
 from manifold_observer.tasks.engine.slab import Metric, Slab
 
 from ..graph.compute import compute, task
-from ..graph.limits import LAZY_FRAMES, Memory, Workers, gib, require, workers
+from ..graph.limits import LAZY_FRAMES, Memory, Workers, fewer_threads, gib, require, workers
 from ..graph.progress import Progress, silent
 from ..graph.spans import Span
 from .blocks import Part, Table, degenerate, local_metric, part_of, slab_of
@@ -120,7 +120,8 @@ def decide(
 
 def settle(n_frames: int, distance: Distance, float32_error: float, config: EmbedConfig) -> Decision:
     """The rest of the decision, which needs no frames; nothing is computed."""
-    there, shape = workers(), shape_of(n_frames, distance, config)
+    there = workers()
+    shape = shape_of(n_frames, distance, config, there.threads)
     method = choose_method(n_frames, distance.itemsize, config, there)
     promised = method == "landmarks" and config.residual_tolerance is not None
     if promised:
@@ -149,10 +150,10 @@ def _check_promised(config: EmbedConfig) -> None:
             )
 
 
-def shape_of(n_frames: int, distance: Distance, config: EmbedConfig) -> Shape:
-    """Sizes of an embedding."""
+def shape_of(n_frames: int, distance: Distance, config: EmbedConfig, threads: int = 1) -> Shape:
+    """Sizes of an embedding on workers of so many threads."""
     width = max(WIDTH, wanted_modes(config, n_frames) + SPARE) + 1
-    return Shape(n_frames, distance, config.tile or tile_size(n_frames), width)
+    return Shape(n_frames, distance, config.tile or tile_size(n_frames), width, threads)
 
 
 def choose_method(n_frames: int, itemsize: int, config: EmbedConfig, there: Workers) -> str:
@@ -240,7 +241,7 @@ def _bounds(
 ) -> Memory:
     """Bounds of the chosen way; with refinement, of both."""
     n = shape.n_frames
-    kept = coordinate_bytes(n, wanted_modes(config, n), there.number) if lazy else None
+    kept = coordinate_bytes(n, wanted_modes(config, n), there.number, shape.n_axes) if lazy else None
     streamed = landmark_memory(shape, min(config.n_landmarks, n), config.landmark_route, kept)
     if method == "landmarks" and config.residual_tolerance is not None:  # the least: more are taken as they fit
         least = projected_memory(shape, min(LEAST, n))
@@ -269,7 +270,7 @@ def _what_fits(shape: Shape, method: str, home: str, config: EmbedConfig, there:
     for m in (config.n_landmarks, 2000, 1000, 500, 200):
         if m <= config.n_landmarks and landmark_memory(shape, m).worker <= there.limit:
             return f"method='landmarks' with landmarks={m} would fit."
-    return "Give the workers more memory, or take fewer features."
+    return f"Give the workers more memory, or take fewer features{fewer_threads(there)}."
 
 
 def _choose_distance(

@@ -50,7 +50,7 @@ def exactly(problem: Problem, checkpoint: Checkpoint) -> Found:
     if home == "local":  # a matter of seconds
         checkpoint = Checkpoint(None, {})
     tiles, distances = _tiles(problem)
-    scale, attrs = find_scale(tiles, distances, config, problem.progress)
+    scale, attrs = find_scale(tiles, distances or distance_panels(tiles), config, problem.progress)
     tolerance = config.residual_tolerance or TOLERANCES[home]
     warm = None
     if home != "local" and scale.local is None and not checkpoint.begun:
@@ -126,25 +126,29 @@ def _passes(
     return _found(solved, scale, attrs | {"home": home, "tile": _side(tiles)})
 
 
-def _tiles(problem: Problem) -> tuple[Tiling, Distances]:
-    """Blocks on the workers, and panels of distances: here, or computed only where all of them are wanted twice."""
+def _tiles(problem: Problem) -> tuple[Tiling, Distances | None]:
+    """Blocks on the workers, and panels of distances where all of them are wanted twice: on the workers, or here."""
     made = make_blocks(problem.table, problem.distance, problem.spans, problem.progress)
     tiles = tiling(made, problem.spans, problem.distance.precision, problem.decision.workers.number)
-    distances = distance_panels(tiles)
     if problem.decision.home == "local":
-        return tiles, compute(distances, "distances", problem.progress)
+        return tiles, compute(distance_panels(tiles), "distances", problem.progress)
     looked_at = isinstance(problem.config.epsilon, str) and problem.table.n_frames <= EXACT_MEDIAN_FRAMES
-    if problem.decision.home == "resident" and looked_at:
-        distances = persist(distances, "distances", problem.progress)
-    return tiles, distances
+    if problem.decision.home != "resident" or not looked_at:
+        return tiles, None
+    return tiles, persist(distance_panels(tiles), "distances", problem.progress)
 
 
 @contextmanager
 def _product(
-    home: str, tiles: Tiling, distances: Distances, scale: Scale, checkpoint: Checkpoint, progress: Progress
+    home: str,
+    tiles: Tiling,
+    distances: Distances | None,
+    scale: Scale,
+    checkpoint: Checkpoint,
+    progress: Progress,
 ) -> Iterator[MatMat]:
     """Product with the kernel, its tiles in the home that was chosen; what lies on disk is gone at the end."""
-    if home == "local":
+    if home == "local" and distances is not None:
         with threads_here() as over:
             yield local_product(tiles, distances, scale, progress, over)
     elif home == "resident":

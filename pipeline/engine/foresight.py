@@ -137,7 +137,7 @@ def tolerated(config: EmbedConfig) -> float:
 
 def _shape(problem: Problem) -> Shape:
     """Sizes of the embedding."""
-    return shape_of(problem.table.n_frames, problem.distance, problem.config)
+    return shape_of(problem.table.n_frames, problem.distance, problem.config, problem.decision.workers.threads)
 
 
 def _prices(problem: Problem) -> Prices:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import dask.array as da
@@ -11,20 +11,21 @@ from dask.delayed import Delayed
 
 from manifold_observer.tasks.arrays import Floats, Integers
 from manifold_observer.tasks.engine import forms, kernel, landmarks, scale
-from manifold_observer.tasks.engine.covariance import DegenerateCovarianceError
 from manifold_observer.tasks.engine.distance import Distance
 from manifold_observer.tasks.engine.landmarks import Anchors, Placed, Summed
 from manifold_observer.tasks.engine.protocols import Block
+from manifold_observer.tasks.engine.slab import Slab
 
-from ..graph.compute import compute, persist, persist_in_turn, stream, stream_kept, task
+from ..graph.compute import compute, persist, persist_in_turn, task
 from ..graph.kept import array_of
 from ..graph.progress import Progress
 from ..graph.spans import Span, blocks
 from ..graph.warn import warn
-from .blocks import Part, Table, block_task, degenerate, part_of, slab_of
+from .blocks import Table, block_task, part_of
 from .config import EmbedConfig
 from .cuts import gather_rows, landmark_spans, link_rows
 from .eigensolve import Warm
+from .passing import Own, passed, passed_kept
 from .problem import Found, Problem
 
 # Frames whose exact rows judge the result.
@@ -67,9 +68,10 @@ def embed_landmarks(problem: Problem, n_modes: int) -> Found:
     if config.landmark_route == "diffusion":
         eigenvalues, anchors = _diffusion_route(problem, anchors, n_modes)
     sample = np.sort(_draw(table.n_frames, _SAMPLE_FRAMES, config.seed))
-    others = anchors, _gather(table, problem.distance, sample), config.alpha
+    # One input of every task, not two: the scheduler lists for each which workers hold it.
+    met = persist([task(_met, anchors, _gather(table, problem.distance, sample))], "landmarks")[0]
     # With exact passes to come this is where they start, not all of the work.
-    placed, summed = _carried(problem, "near" if config.refine else "landmarks", sample, others)
+    placed, summed = _carried(problem, "near" if config.refine else "landmarks", sample, met)
     return _finish(problem, placed, summed, eigenvalues, how, chosen)
 
 
@@ -154,47 +156,30 @@ def _scale(block: Delayed, config: EmbedConfig) -> kernel.Scale:
 def _diffusion_route(problem: Problem, anchors: Delayed, n_modes: int) -> tuple[Floats, Delayed]:
     """Two more passes: column sums of all strips, then the links between landmarks."""
     n, p = problem.table.n_frames, problem.table.n_features
-    sums = _stream(landmarks.column_sums, problem, landmark_spans(n, p), "sums", anchors)
+    sums = passed(landmarks.column_sums, problem, list(map(Own, landmark_spans(n, p))), "sums", anchors)
     kept = persist([task(_with_degrees, anchors, landmarks.add_up(sums))], "landmarks")[0]
-    links = _stream(landmarks.link_sums, problem, blocks(n, link_rows(n, p)), "links", kept)
+    links = passed(landmarks.link_sums, problem, list(map(Own, blocks(n, link_rows(n, p)))), "links", kept)
     eigenvalues, vectors = landmarks.diffusion_maps(landmarks.add_up(links), n_modes)
     usable = eigenvalues > _SMALLEST * eigenvalues[0]
     return eigenvalues[usable], persist([task(_with_weights, kept, vectors[:, usable])], "landmarks")[0]
 
 
-def _stream(
-    function: Callable[..., Any], problem: Problem, spans: list[Span], stage: str, *others: Any
-) -> Iterator[Any]:
-    """A function of the slab of every span, computed a few spans at a time, in their order."""
-    table, distance = problem.table, problem.distance
-    tasks = (task(_on_span, function, distance, part_of(table, span, distance.window), span, *others) for span in spans)
-    return stream(tasks, len(spans), stage, problem.progress)
-
-
-def _carried(problem: Problem, stage: str, sample: Integers, others: tuple[Any, ...]) -> tuple[list[Any], Summed]:
+def _carried(problem: Problem, stage: str, sample: Integers, met: Delayed) -> tuple[list[Any], Summed]:
     """Coordinates of all spans, here or on the workers, and what they add up to."""
-    spans = landmark_spans(problem.table.n_frames, problem.table.n_features)
-    made = (_carried_span(problem, span, sample, others) for span in spans)
-    if not problem.decision.lazy:
-        found = list(stream(made, len(spans), stage, problem.progress))
-        return [placed for placed, _ in found], landmarks.summed_together(summed for _, summed in found)
+    spans = [
+        Own(span, (problem.config.alpha, span[0], sample[(sample >= span[0]) & (sample < span[1])] - span[0]))
+        for span in landmark_spans(problem.table.n_frames, problem.table.n_features)
+    ]
+    passing = passed_kept if problem.decision.lazy else passed
     kept: list[Any] = []
-    return kept, landmarks.summed_together(_keeping(stream_kept(made, len(spans), stage, problem.progress), kept))
+    return kept, landmarks.summed_together(_keeping(passing(_carry, problem, spans, stage, met), kept))
 
 
-def _keeping(found: Iterator[tuple[Delayed, Summed]], kept: list[Any]) -> Iterator[Summed]:
+def _keeping(found: Iterator[tuple[Any, Summed]], kept: list[Any]) -> Iterator[Summed]:
     """The sums of every span, its coordinates being put aside."""
     for placed, summed in found:
         kept.append(placed)
         yield summed
-
-
-def _carried_span(problem: Problem, span: Span, sample: Integers, others: tuple[Any, ...]) -> Delayed:
-    """Coordinates of one span, and its sums."""
-    own = sample[(sample >= span[0]) & (sample < span[1])] - span[0]
-    part = part_of(problem.table, span, problem.distance.window)
-    asked = (landmarks.carry_over, problem.distance, part, span, *others, span[0], own)
-    return task(_on_span, *asked, outputs=2)
 
 
 def _finish(
@@ -283,9 +268,13 @@ def _only_anchors(block: Block, how: kernel.Scale, alpha: float, n_modes: int) -
     return _start(block, how, alpha, n_modes)[1]
 
 
-def _on_span(function: Callable[..., Any], distance: Distance, part: Part, span: Span, *others: Any) -> Any:
-    """A function of one span's slab; a degenerate covariance is told with the frames it belongs to."""
-    try:
-        return function(slab_of(distance.axes, part), distance, *others)
-    except DegenerateCovarianceError as error:
-        raise degenerate(error, distance.window, span) from None
+def _met(anchors: Anchors, sample: Block) -> tuple[Anchors, Block]:
+    """What every frame meets."""
+    return anchors, sample
+
+
+def _carry(
+    slab: Slab, distance: Distance, met: tuple[Anchors, Block], alpha: float, first: int, sampled: Integers
+) -> tuple[Placed, Summed]:
+    """Coordinates of one span, and its sums."""
+    return landmarks.carry_over(slab, distance, *met, alpha, first, sampled)

@@ -19,12 +19,18 @@ _UNEVEN = 1.35
 
 
 class Shape(NamedTuple):
-    """What the sizes depend on: frames, distance, frames on the side of a tile, vectors a pass."""
+    """What the sizes depend on: frames, distance, frames on the side of a tile, vectors a pass, threads of a worker."""
 
     n_frames: int
     distance: Distance
     tile: int
     width: int
+    threads: int = 1
+
+    @property
+    def at_once(self) -> int:
+        """Tasks that a worker runs at once, at most."""
+        return min(self.threads, -(-self.n_frames // self.tile))
 
     @property
     def n_axes(self) -> int:
@@ -105,7 +111,7 @@ def exact_memory(shape: Shape, home: str, passes: int, n_workers: int) -> Memory
     summed = (8 + (3 + dealing.level) * shape.itemsize) * vectors  # one sum a level may wait for its sibling
     multiplying = tiles + (panel if keeps else 0) + 2 * shape.block_bytes(side) + summed
     task = max(shape.making_bytes(side), multiplying, summing)
-    worker = BASE_BYTES + shape.block_bytes(n) + kept + task + 8 * n * shape.n_axes
+    worker = BASE_BYTES + shape.block_bytes(n) + kept + shape.at_once * task + 8 * n * shape.n_axes
     krylov = 8 * n * shape.width * (2 * passes + 6)
     gathered = 8 * n * shape.width * (2 if many else units + 1)
     whole = 2 * tile_bytes(n, shape.itemsize) if home == "local" else 0
@@ -142,21 +148,26 @@ def landmark_memory(shape: Shape, n_landmarks: int, route: str = "nystrom", kept
     gathering = _slab_bytes(gather_rows(n, p), p) + shape.making_bytes(min(gather_rows(n, p), met))
     gathering += 2 * shape.sparse_bytes(met)
     linking = _slab_bytes(link_rows(n, p), p) + making + strips + 3 * 8 * n_landmarks**2
-    task = max(carrying, solving, gathering, linking if route == "diffusion" else 0)
+    many = max(carrying, gathering, linking if route == "diffusion" else 0)
     always = 2 * shape.sparse_bytes(met) + 2**26 + (kept or 0)
     caller = CALLER_BYTES + 2**26 + (8 * n * (6 * shape.width + 8) if kept is None else 0)
-    return Memory(task, BASE_BYTES + always + task, caller)
+    return Memory(max(many, solving), BASE_BYTES + always + max(shape.at_once * many, solving), caller)
 
 
-def coordinate_bytes(n_frames: int, n_modes: int, n_workers: int) -> int:
-    """Bytes that a worker keeps of the coordinates and row sums of all frames, a third more than its even share.
+def coordinate_bytes(n_frames: int, n_modes: int, n_workers: int, n_axes: int = 0) -> int:
+    """Bytes that a worker keeps of all frames, a third more than its even share.
+
+    Those are coordinates and row sums, and, where the axes are given, what every span passing landmarks adds up to.
 
     Examples
     --------
-    >>> coordinate_bytes(1000, 4, 2)
-    27000
+    >>> coordinate_bytes(1000, 4, 2), coordinate_bytes(1_000_000, 4, 2), coordinate_bytes(1_000_000, 4, 2, 30)
+    (27000, 27000000, 28905120)
     """
-    return int(_UNEVEN * 8 * n_frames * (n_modes + 1) / n_workers)
+    numbers = n_frames * (n_modes + 1)
+    if n_axes:
+        numbers += -(-n_frames // landmark_rows(n_frames, n_axes)) * (n_modes + 1) * (n_axes + 258)
+    return int(_UNEVEN * 8 * numbers / n_workers)
 
 
 def projected_memory(shape: Shape, n_landmarks: int) -> Memory:
@@ -169,10 +180,10 @@ def projected_memory(shape: Shape, n_landmarks: int) -> Memory:
     made = shape.making_bytes(side) + 2 * shape.block_bytes(side) + side * met * shape.itemsize + pieces
     carrying = _slab_bytes(max(link_rows(n, shape.n_axes), side), shape.n_axes) + made + 3 * 8 * n_landmarks**2
     solving = (4 * (4 + 2) + 6) * 8 * n_landmarks**2
-    task = max(carrying, solving, _slab_bytes(gather_rows(n, shape.n_axes), shape.n_axes) + 2 * shape.sparse_bytes(met))
+    many = max(carrying, _slab_bytes(gather_rows(n, shape.n_axes), shape.n_axes) + 2 * shape.sparse_bytes(met))
     kept = 2 * shape.sparse_bytes(2 * n_landmarks + 256) + 8 * 4 * n_landmarks**2 + 2**26
     caller = CALLER_BYTES + 8 * n * (6 * shape.width + 8) + 3 * 8 * n_landmarks**2 + 2**26
-    return Memory(task, BASE_BYTES + kept + task, caller)
+    return Memory(max(many, solving), BASE_BYTES + kept + max(shape.at_once * many, solving), caller)
 
 
 def strip_bytes(shape: Shape, n_met: int) -> int:

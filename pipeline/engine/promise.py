@@ -63,7 +63,7 @@ def told(found: Found, outcome: Outcome, problem: Problem) -> Found:
 def with_passes(problem: Problem, foreseen: Expected) -> Decision:
     """The decision with the landmarks and passes that are expected: home of the tiles, passes, memory."""
     decision, config, n = problem.decision, problem.config, problem.table.n_frames
-    shape = shape_of(n, decision.distance, config)
+    shape = shape_of(n, decision.distance, config, decision.workers.threads)
     memory = projected_memory(shape, foreseen.landmarks)
     passes = max(foreseen.passes, config.refine)
     if not passes:

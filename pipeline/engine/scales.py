@@ -17,7 +17,8 @@ from ..graph.compute import compute, task
 from ..graph.progress import Progress, silent
 from .config import Attrs, EmbedConfig
 from .cuts import EXACT_MEDIAN_FRAMES
-from .tiling import Panel, Tiling
+from .kernels import Panel
+from .tiling import Tiling
 
 # Frames among which the median distance is taken where there are too many for all pairs.
 _SAMPLE_FRAMES = 2048

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,13 +21,15 @@ from ..graph.progress import Progress, silent
 from ..graph.slabs import rows_of
 from ..graph.spans import Span
 from ..graph.warn import warn
-from .blocks import Table, part_of, slab_of
+from .blocks import Part, Table, part_of, slab_of
 from .config import USUAL_AXES, EmbedConfig
 from .cuts import numbered_runs, sample_spans
 from .eigensolve import USUAL_MODES
 
 # Windows that give the intensity, in runs; all of them in shorter recordings.
 _WINDOWS, _WINDOW_RUN = 20_480, 512
+# Tasks that they are dealt into, at least: a task costs a cluster as much as hundreds of windows.
+_TASKS = 16
 # Frames on which the targets are compared, in runs of consecutive ones.
 _COMPARED, _COMPARED_RUN = 2048, 512
 # Bytes of the windows' frames along the axes up to which they are kept: they are wanted twice, and dear to read.
@@ -157,14 +160,15 @@ def _ways(
     slabs: list[Delayed], turned: Turned, window: int, config: EmbedConfig, progress: Progress = silent
 ) -> dict[str, Shrinkage]:
     """How covariances are shrunk towards each target, learnt from some runs of windows; it computes."""
-    spreads = compute([task(_spread, slab, window) for slab in slabs], "covariances", progress)
+    some = compute([task(_spreads, own, window) for own in slabs], "covariances", progress)
+    spreads = list(itertools.chain.from_iterable(some))
     freedom = sum(one.freedom for one in spreads)
     width = turned.axes.width
     mean = sum((one.total for one in spreads), np.zeros((width, width))) / max(freedom, 1)
     ridge = _RIDGE * float(turned.variances.mean())
     names = shrinkage.TARGETS if config.shrinkage == "auto" else (config.shrinkage,)
     target = shrinkage.pooled(mean) if "pooled" in names else None
-    apart = [] if target is None else [task(_apart, slab, window, target) for slab in slabs]
+    apart = [] if target is None else [task(_apart, own, window, target) for own in slabs]
     light = [one._replace(total=mean[:0]) for one in spreads]  # sent where the distances are, which are many
     asked = compute([task(shrinkage.intensities, light, apart, width)])[0]
     return {name: Shrinkage(asked[name], ridge, window, mean, name) for name in names}
@@ -232,24 +236,34 @@ def _sampled_axes(whole: Axes, frames: list[Array], most: int) -> tuple[Floats, 
 
 
 def _slabs(rows: Table, axes: Axes, spans: list[Span], window: int) -> list[Delayed]:
-    """Frames of some spans along the axes, with the halo of their windows; few enough of them are kept."""
-    made = [task(slab_of, axes, part_of(rows, span, window)) for span in spans]
+    """Frames of some spans along the axes, with the halo of their windows, a few a task; they are kept if small."""
+    parts = [part_of(rows, span, window) for span in spans]
+    step = max(1, len(parts) // _TASKS)
+    made = [task(_along, axes, parts[first : first + step]) for first in range(0, len(parts), step)]
     size = 8 * axes.width * sum(stop - start + window for start, stop in spans)
     return persist(made, "") if size <= _KEPT_BYTES else made
 
 
-def _spread(slab: Slab, window: int) -> Spread:
-    """Of one run of windows."""
-    return shrinkage.spread(slab.frames, slab.starts, slab.widths_of(window))
+def _along(axes: Axes, parts: list[Part]) -> list[Slab]:
+    """Some runs of windows along the axes."""
+    return [slab_of(axes, part) for part in parts]
 
 
-def _apart(slab: Slab, window: int, target: Floats) -> Floats:
-    """Of one run of windows."""
-    return shrinkage.apart(slab.frames, slab.starts, slab.widths_of(window), target)
+def _spreads(slabs: list[Slab], window: int) -> list[Spread]:
+    """Of some runs of windows."""
+    return [shrinkage.spread(slab.frames, slab.starts, slab.widths_of(window)) for slab in slabs]
 
 
-def _foretell(slabs: list[Slab], spans: list[Span], segments: list[Integers], window: int, how: Shrinkage) -> _Compared:
+def _apart(slabs: list[Slab], window: int, target: Floats) -> Floats:
+    """Of some runs of windows."""
+    return np.concatenate([shrinkage.apart(slab.frames, slab.starts, slab.widths_of(window), target) for slab in slabs])
+
+
+def _foretell(
+    parts: list[list[Slab]], spans: list[Span], segments: list[Integers], window: int, how: Shrinkage
+) -> _Compared:
     """What the coordinates of some runs foretell, where covariances are shrunk in one way."""
+    slabs = list(itertools.chain.from_iterable(parts))
     run = numbered_runs(segments, spans)
     frames = np.concatenate([slab.frames[slab.rows] for slab in slabs])
     found = foretelling.coordinates(frames, _precisions(slabs, window, how), max(1, min(USUAL_MODES, len(run) - 2)))
@@ -261,9 +275,10 @@ def _foretell(slabs: list[Slab], spans: list[Span], segments: list[Integers], wi
 
 
 def _foretell_further(
-    slabs: list[Slab], spans: list[Span], segments: list[Integers], window: int, how: Shrinkage, usual: Floats
+    parts: list[list[Slab]], spans: list[Span], segments: list[Integers], window: int, how: Shrinkage, usual: Floats
 ) -> Further:
     """What the usual coordinates, and those in all axes of the slabs, foretell of the axes beyond the usual ones."""
+    slabs = list(itertools.chain.from_iterable(parts))
     run = numbered_runs(segments, spans)
     frames = np.concatenate([slab.frames[slab.rows] for slab in slabs])
     found = foretelling.coordinates(frames, _precisions(slabs, window, how), usual.shape[1])

@@ -21,17 +21,18 @@ import numpy as np
 from dask.delayed import Delayed
 
 from manifold_observer.tasks.arrays import Array, Floats
-from manifold_observer.tasks.engine import kernel, panel, tilefile
+from manifold_observer.tasks.engine import panel, tilefile
 from manifold_observer.tasks.engine.kernel import Scale
-from manifold_observer.tasks.engine.panel import Corner
 from manifold_observer.tasks.engine.protocols import Block
 from manifold_observer.tasks.engine.treesum import Node, fold
 
-from ..graph.compute import compute, in_order_of, persist, placed, places, task
+from ..graph.compute import compute, in_order_of, persist, task
+from ..graph.placing import placed, places
 from ..graph.progress import Progress
 from ..graph.spans import Span
 from ..graph.warn import warn
-from .cuts import MANY_PANELS, PanelPlan, Side, deal, panels
+from .cuts import MANY_PANELS, PanelPlan, deal, panels
+from .kernels import Panel, affinities_of, distances_of, kernel_of, made_affinities_of
 
 MatMat = Callable[[Floats], Floats]
 # Panels up to which vectors travel with the panels' tasks: tasks of their own cost more than the copies.
@@ -39,14 +40,16 @@ _FEW_PANELS = 32
 
 
 class Tiling(NamedTuple):
-    """Blocks of frames on the workers, the frames of each, panels, units of blocks, precision of the tiles.
+    """Blocks of frames on the workers, the frames of each, panels, groups and units of blocks, precision of the tiles.
 
-    Units are the finest groups of blocks that panels have: pieces of vectors and their sums are those of units.
+    Blocks and vectors are handed out by groups, and sums brought here by them. Units are the finest groups that panels
+    have, halves where panels take those: each has a sum of its own.
     """
 
     blocks: list[Delayed]
     spans: list[Span]
     panels: list[PanelPlan]
+    groups: list[Span]
     units: list[Span]
     precision: str
 
@@ -61,14 +64,33 @@ class Tiling(NamedTuple):
         return len(self.panels) > MANY_PANELS
 
     @property
-    def unit_spans(self) -> list[Span]:
-        """Frames of every unit."""
-        return [(self.spans[first][0], self.spans[stop - 1][1]) for first, stop in self.units]
+    def group_spans(self) -> list[Span]:
+        """Frames of every group."""
+        return [self.frames(*group) for group in self.groups]
 
-    def units_of(self, *sides: Side) -> list[int]:
-        """Units of the blocks of some sides, in their order."""
+    def frames(self, first: int, stop: int) -> Span:
+        """Frames of some blocks that follow each other."""
+        return self.spans[first][0], self.spans[stop - 1][1]
+
+    def units_of(self, first: int, stop: int) -> range:
+        """Units of some blocks."""
         size = self.units[0][1]
-        return [unit for side in sides for unit in range(side.first // size, -(-side.stop // size))]
+        return range(first // size, -(-stop // size))
+
+    def groups_of(self, plan: PanelPlan) -> list[int]:
+        """Groups that hold the sides of a panel."""
+        return list(dict.fromkeys(side.first // self.groups[0][1] for side in plan.sides))
+
+    def cut(self, plan: PanelPlan) -> Cut:
+        """What a panel takes of its groups."""
+        groups, sides = self.groups_of(plan), []
+        for side in plan.sides:
+            place = groups.index(side.first // self.groups[0][1])
+            first = self.groups[groups[place]][0]
+            start, stop = self.frames(side.first, side.stop)
+            before = self.spans[first][0]
+            sides.append(Taken(place, (side.first - first, side.stop - first), (start - before, stop - before)))
+        return Cut(plan, tuple(sides))
 
     def rows(self, plan: PanelPlan) -> list[Span]:
         """Frames of a panel's blocks."""
@@ -79,11 +101,28 @@ class Tiling(NamedTuple):
         return np.concatenate([values[start:stop] for start, stop in self.rows(plan)])
 
 
-class Panel(NamedTuple):
-    """Tiles of one panel, and the first row and column of each in the panel's rows."""
+class Taken(NamedTuple):
+    """One side of a panel in the groups that its task is given: which of them, and blocks and frames within it."""
 
-    tiles: list[Array]
-    corners: list[Corner]
+    group: int
+    blocks: Span
+    frames: Span
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A panel, and what it takes of the groups that its task is given."""
+
+    plan: PanelPlan
+    sides: tuple[Taken, ...]
+
+    def blocks(self, groups: list[list[Block]]) -> list[Block]:
+        """Its blocks."""
+        return [block for side in self.sides for block in groups[side.group][slice(*side.blocks)]]
+
+    def rows(self, pieces: list[Floats]) -> Floats:
+        """Its own rows of vectors."""
+        return np.concatenate([pieces[side.group][slice(*side.frames)] for side in self.sides])
 
 
 class Share(NamedTuple):
@@ -94,7 +133,10 @@ class Share(NamedTuple):
 
 
 class Term(NamedTuple):
-    """Rows ``first`` to ``stop`` of a panel's share, and the node that they are sums over, None for the diagonal."""
+    """Rows ``first`` to ``stop`` of a panel's share, and the node that they are sums over, None for the diagonal.
+
+    The panel's number, or its place among those that a task is given.
+    """
 
     panel: int
     first: int
@@ -104,21 +146,35 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True)
 class Terms:
-    """What the sum of a unit is made of."""
+    """What the sums of a group are made of: numbers of panels, and for each unit rows of theirs."""
 
-    of: tuple[Term, ...]
+    panels: tuple[int, ...]
+    units: tuple[tuple[Term, ...], ...]
 
 
 def tiling(blocks: list[Delayed], spans: list[Span], precision: str, n_workers: int = 1) -> Tiling:
     """Deal blocks into panels for so many workers; nothing is computed."""
     side = spans[0][1] - spans[0][0]
     sizes = len(blocks), side * side * np.dtype(precision).itemsize, n_workers
-    return Tiling(blocks, spans, panels(*sizes), deal(*sizes).units(len(blocks)), precision)
+    dealing = deal(*sizes)
+    groups = [(group.first, group.stop) for group in dealing.groups(len(blocks))]
+    return Tiling(blocks, spans, panels(*sizes), groups, dealing.units(len(blocks)), precision)
 
 
 def distance_panels(tiles: Tiling) -> list[Delayed]:
     """Panels of distances, not yet computed."""
-    return [task(_distances, [tiles.blocks[number] for number in plan.blocks], plan) for plan in tiles.panels]
+    return [task(distances_of, [tiles.blocks[number] for number in plan.blocks], plan) for plan in tiles.panels]
+
+
+def kernel_panels(tiles: Tiling, distances: list[Delayed] | None, scale: Scale) -> list[Delayed]:
+    """Panels of the kernel, not yet computed; from distances where they are kept, else with distances on the way."""
+    scales = [_own_scale(tiles, plan, scale) for plan in tiles.panels]
+    if distances is not None:
+        return [task(affinities_of, part, own) for part, own in zip(distances, scales, strict=True)]
+    return [
+        task(kernel_of, [tiles.blocks[number] for number in plan.blocks], plan, own)
+        for plan, own in zip(tiles.panels, scales, strict=True)
+    ]
 
 
 def local_product(
@@ -130,35 +186,31 @@ def local_product(
     """
     progress("kernel", 0, len(distances))
     scales = [_own_scale(tiles, plan, scale) for plan in tiles.panels]
-    held = [tile for part in over(_made_affinities, distances, scales) for tile in part.tiles]
+    held = [tile for part in over(made_affinities_of, distances, scales) for tile in part.tiles]
     progress("kernel", len(distances), len(distances))
     numbers = [pair for plan in tiles.panels for pair in plan.numbers]
     corners = [(tiles.spans[i][0], tiles.spans[j][0]) for i, j in numbers]
     return partial(panel.exact_product, held, corners, numbers=numbers, over=over)
 
 
-def resident_product(tiles: Tiling, distances: list[Delayed], scale: Scale, progress: Progress) -> MatMat:
+def resident_product(tiles: Tiling, distances: list[Delayed] | None, scale: Scale, progress: Progress) -> MatMat:
     """Product with a kernel whose tiles are kept on the workers; they are computed here."""
-    made = [
-        task(_affinities, part, _own_scale(tiles, plan, scale))
-        for part, plan in zip(distances, tiles.panels, strict=True)
-    ]
-    kept = persist(made, "kernel", progress)
+    kept = persist(kernel_panels(tiles, distances, scale), "kernel", progress)
 
     def share(number: int, parts: list[Delayed]) -> Delayed:
-        return task(_stored, kept[number], tiles.panels[number], parts)
+        return task(_stored, kept[number], tiles.cut(tiles.panels[number]), parts)
 
     return _product(tiles, share, progress)
 
 
 def recomputed_product(tiles: Tiling, scale: Scale, progress: Progress) -> MatMat:
     """Product with a kernel whose tiles are made anew in every pass."""
-    units = _blocks_of_units(tiles, progress)
+    groups = _blocks_of_groups(tiles, progress)
 
     def share(number: int, parts: list[Delayed]) -> Delayed:
         plan = tiles.panels[number]
-        blocks = [units[unit] for unit in tiles.units_of(*plan.sides)]
-        return task(_fused, blocks, plan, _own_scale(tiles, plan, scale), parts)
+        own = [groups[group] for group in tiles.groups_of(plan)]
+        return task(_fused, own, tiles.cut(plan), _own_scale(tiles, plan, scale), parts)
 
     return _product(tiles, share, progress)
 
@@ -169,7 +221,7 @@ def disk_product(tiles: Tiling, scale: Scale, folder: Path, progress: Progress) 
     All workers should see the folder. Tiles that cannot be kept there are made again in every pass, with one warning.
     """
     told: list[int] = []
-    units = _blocks_of_units(tiles, progress)
+    groups = _blocks_of_groups(tiles, progress)
 
     def heard(trouble: int) -> None:
         if trouble and not told:
@@ -178,9 +230,9 @@ def disk_product(tiles: Tiling, scale: Scale, folder: Path, progress: Progress) 
 
     def share(number: int, parts: list[Delayed]) -> Delayed:
         plan = tiles.panels[number]
-        blocks = [units[unit] for unit in tiles.units_of(*plan.sides)]
+        own = [groups[group] for group in tiles.groups_of(plan)]
         path = str(folder / f"panel-{number:05d}")
-        return task(_from_disk, path, blocks, plan, _own_scale(tiles, plan, scale), parts)
+        return task(_from_disk, path, own, tiles.cut(plan), _own_scale(tiles, plan, scale), parts)
 
     return _product(tiles, share, progress, heard)
 
@@ -196,9 +248,9 @@ def _warn_of_tiles(folder: Path, trouble: int) -> None:
     )
 
 
-def _blocks_of_units(tiles: Tiling, progress: Progress) -> list[Any]:
-    """Lists of the blocks of every unit; where panels are many, one task a unit, which is all that panels ask for."""
-    lists = [tiles.blocks[first:stop] for first, stop in tiles.units]
+def _blocks_of_groups(tiles: Tiling, progress: Progress) -> list[Any]:
+    """Lists of the blocks of every group; where panels are many, one task a group, which is all that panels ask for."""
+    lists = [tiles.blocks[first:stop] for first, stop in tiles.groups]
     return persist([task(_together, blocks) for blocks in lists], "blocks", progress) if tiles.many else lists
 
 
@@ -217,16 +269,16 @@ def _product(
 
     def matmat(x: Floats) -> Floats:
         narrow = x.astype(tiles.precision)
-        pieces = [narrow[slice(*frames)] for frames in tiles.unit_spans]
+        pieces = [narrow[slice(*frames)] for frames in tiles.group_spans]
         if tiles.many:
             with places():
                 found = compute(_sums(terms, _shares(tiles, share, _sent(pieces))), "pass", progress)
         else:
             sent = _sent(pieces) if len(tiles.panels) > _FEW_PANELS else pieces
             made = compute(_shares(tiles, share, sent), "pass", progress)
-            found = [_sum(own, [made[term.panel] for term in own.of]) for own in terms]
+            found = [_sum(own, [made[panel] for panel in own.panels]) for own in terms]
         y = np.empty_like(x)
-        for frames, total in zip(tiles.unit_spans, found, strict=True):
+        for frames, total in zip(tiles.group_spans, found, strict=True):
             heard(total.trouble)
             y[slice(*frames)] = total.values
         return y
@@ -250,7 +302,7 @@ def _shares(tiles: Tiling, share: Callable[[int, list[Any]], Delayed], pieces: S
     shares = []
     for number, (plan, done) in enumerate(zip(tiles.panels, before, strict=False)):
         with in_order_of(number), placed(done + plan.n_tiles // 2, total):
-            shares.append(share(number, [pieces[unit] for unit in tiles.units_of(*plan.sides)]))
+            shares.append(share(number, [pieces[group] for group in tiles.groups_of(plan)]))
     return shares
 
 
@@ -259,21 +311,28 @@ def _sums(terms: list[Terms], shares: list[Delayed]) -> list[Delayed]:
     sums = []
     for number, own in enumerate(terms):
         with in_order_of(-1), placed(number, len(terms)):  # before whatever comes next
-            sums.append(task(_sum, own, [shares[term.panel] for term in own.of]))
+            sums.append(task(_sum, own, [shares[panel] for panel in own.panels]))
     return sums
 
 
 def _terms(tiles: Tiling) -> list[Terms]:
-    """For each unit what is added up: rows of the panels that hold it, and the nodes that they are the sums over."""
+    """For each group what is added up for its units: rows of panels, and the nodes that they are the sums over."""
     terms: list[list[Term]] = [[] for _ in tiles.units]
     for number, plan in enumerate(tiles.panels):
-        nodes = {unit: side.node for side in plan.sides for unit in tiles.units_of(side)}
+        nodes = {unit: side.node for side in plan.sides for unit in tiles.units_of(side.first, side.stop)}
         row = 0
         for unit, node in nodes.items():
-            first, stop = tiles.unit_spans[unit]
+            first, stop = tiles.frames(*tiles.units[unit])
             terms[unit].append(Term(number, row, row + stop - first, node))
             row += stop - first
-    return [Terms(tuple(own)) for own in terms]
+    return [_together_of([terms[unit] for unit in tiles.units_of(*group)]) for group in tiles.groups]
+
+
+def _together_of(units: list[list[Term]]) -> Terms:
+    """Terms of some units by the places of their panels among those of all."""
+    numbers = tuple(sorted({term.panel for own in units for term in own}))
+    places = {number: place for place, number in enumerate(numbers)}
+    return Terms(numbers, tuple(tuple(term._replace(panel=places[term.panel]) for term in own) for own in units))
 
 
 def _own_scale(tiles: Tiling, plan: PanelPlan, scale: Scale) -> Scale:
@@ -281,65 +340,43 @@ def _own_scale(tiles: Tiling, plan: PanelPlan, scale: Scale) -> Scale:
     return scale if scale.local is None else Scale(scale.epsilon, tiles.of(plan, scale.local))
 
 
-def _distances(blocks: list[Block], plan: PanelPlan) -> Panel:
-    """One panel of distances; the diagonal of the matrix is exactly 0."""
-    tiles, corners = [], plan.corners(block.n_frames for block in blocks)
-    for (i, j), (row, column) in zip(plan.tiles, corners, strict=True):
-        tile = kernel.squared_distances(blocks[i], blocks[j])
-        tiles.append(kernel.symmetric(tile) if row == column else tile)
-    return Panel(tiles, corners)
-
-
-def _affinities(distances: Panel, how: Scale, in_place: bool = False) -> Panel:
-    """One panel of the kernel from one of distances, which may still be wanted unless it is ``in_place``."""
-    tiles = []
-    for tile, (row, column) in zip(distances.tiles, distances.corners, strict=True):
-        if how.local is None:
-            tiles.append(kernel.kernel_from_distances(tile, how.epsilon, tile if in_place else None))
-        else:
-            rows, columns = how.local[row : row + tile.shape[0]], how.local[column : column + tile.shape[1]]
-            tiles.append(kernel.kernel_local(tile, rows, columns))
-    return Panel(tiles, distances.corners)
-
-
-def _made_affinities(distances: Panel, how: Scale) -> Panel:
-    """The same of distances that nobody wants any more, in their memory; what a cluster sent may be read alone."""
-    return _affinities(distances, how, all(tile.flags.writeable for tile in distances.tiles))
-
-
 def _together(blocks: list[Block]) -> list[Block]:
-    """The blocks of a unit."""
+    """The blocks of a group."""
     return blocks
 
 
-def _stored(part: Panel, plan: PanelPlan, x: list[Floats]) -> Floats:
+def _stored(part: Panel, cut: Cut, x: list[Floats]) -> Floats:
     """One panel's share of a product, from its tiles."""
-    own = np.concatenate(x)
-    return panel.stored_product(part.tiles, part.corners, own, plan.numbers).astype(own.dtype, copy=False)
+    own = cut.rows(x)
+    return panel.stored_product(part.tiles, part.corners, own, cut.plan.numbers).astype(own.dtype, copy=False)
 
 
-def _fused(units: list[list[Block]], plan: PanelPlan, how: Scale, x: list[Floats]) -> Floats:
+def _fused(groups: list[list[Block]], cut: Cut, how: Scale, x: list[Floats]) -> Floats:
     """One panel's share of a product, its tiles made on the way."""
-    own, blocks = np.concatenate(x), list(itertools.chain.from_iterable(units))
+    own, blocks, plan = cut.rows(x), cut.blocks(groups), cut.plan
     corners = plan.corners(block.n_frames for block in blocks)
     return panel.fused_product(blocks, plan.tiles, corners, how, own, plan.numbers).astype(own.dtype, copy=False)
 
 
-def _from_disk(path: str, units: list[list[Block]], plan: PanelPlan, how: Scale, x: list[Floats]) -> Share:
+def _from_disk(path: str, groups: list[list[Block]], cut: Cut, how: Scale, x: list[Floats]) -> Share:
     """One panel's share of a product, its tiles from files that are made where they are missing."""
     errors: list[OSError] = []
-    blocks = list(itertools.chain.from_iterable(units))
-    corners = plan.corners(block.n_frames for block in blocks)
-    found = tilefile.read_or_make(path, blocks, plan.tiles, corners, how, errors.append)
-    return Share(_stored(Panel(found, corners), plan, x), (errors[0].errno or errno.EIO) if errors else 0)
+    blocks = cut.blocks(groups)
+    corners = cut.plan.corners(block.n_frames for block in blocks)
+    found = tilefile.read_or_make(path, blocks, cut.plan.tiles, corners, how, errors.append)
+    return Share(_stored(Panel(found, corners), cut, x), (errors[0].errno or errno.EIO) if errors else 0)
 
 
 def _sum(terms: Terms, shares: list[Floats | Share]) -> Share:
-    """Sum of the panels' shares for one unit, the diagonal last; and the first trouble of any."""
+    """Sums of the panels' shares for the units of one group; and the first trouble of any."""
     made = [share if isinstance(share, Share) else Share(share, 0) for share in shares]
-    rows = [share.values[term.first : term.stop] for term, share in zip(terms.of, made, strict=True)]
-    nodes = {term.node: own for term, own in zip(terms.of, rows, strict=True) if term.node is not None}
-    diagonal = next(own for term, own in zip(terms.of, rows, strict=True) if term.node is None)
-    total = fold(nodes)
     trouble = next((share.trouble for share in made if share.trouble), 0)
-    return Share(diagonal if total is None else total + diagonal, trouble)
+    return Share(np.concatenate([_unit_sum(own, made) for own in terms.units]), trouble)
+
+
+def _unit_sum(terms: Sequence[Term], shares: list[Share]) -> Floats:
+    """Sum of the panels' shares for one unit, the diagonal last."""
+    rows = {term.node: shares[term.panel].values[term.first : term.stop] for term in terms}
+    diagonal = rows.pop(None)
+    total = fold({node: own for node, own in rows.items() if node is not None})
+    return diagonal if total is None else total + diagonal

@@ -184,14 +184,14 @@ class GuardedRows:
     """
 
     def __init__(self, mark: _Mark, name: str, rows: PlainRows) -> None:
-        self.mark, self.name, self.rows = mark, name, rows
+        self.mark, self.name, self.rows, self.scale = mark, name, rows, rows.scale
 
-    def pieces(self, spans: Sequence[Span]) -> Iterator[np.ndarray[Any, np.dtype[Any]] | None]:
+    def pieces(self, spans: Sequence[Span], *, scaled: bool = True) -> Iterator[np.ndarray[Any, np.dtype[Any]] | None]:
         """Rows of some spans, each in the room of the one before; None where a library has to read them."""
         where = f" in {spans[0][0]} .. {spans[-1][1] - 1}"
         with _Named(self.mark.path, self.name, where):
             self.mark.check()
-            made = self.rows.pieces(spans)
+            made = self.rows.pieces(spans, scaled=scaled)
         for _ in spans:
             with _Named(self.mark.path, self.name, where):
                 piece = next(made)

@@ -6,12 +6,14 @@ meanwhile. Where an array is stored otherwise, or a part of it is missing, libra
 
 from __future__ import annotations
 
+import io
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, BinaryIO, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +21,16 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Span = tuple[int, int]
 
+# Bytes that are left out, or read again where frames overlap, between what one task reads and the next.
+_NEAR = 2**18
+
 
 class Lying(NamedTuple):
     """Where the rows of an array lie.
 
     ``before`` and ``after`` are around the number of a file, where there are several (``after`` is None for one), each
     of which holds ``rows`` and nothing else; ``offset``: bytes before the first row; ``dtype``: of the numbers, with
-    their byte order; ``scale``: what they are multiplied by.
+    their byte order.
     """
 
     before: str
@@ -33,7 +38,6 @@ class Lying(NamedTuple):
     rows: int
     offset: int
     dtype: np.dtype[Any]
-    scale: float | None = None
 
     def path(self, number: int) -> str:
         """One of the files."""
@@ -57,9 +61,11 @@ class PlainRows:
     Parameters
     ----------
     shape, dtype
-        Of the array as it is handed out.
+        Of the array as it is handed out, scaled.
     lying
         Says where it lies, each time that it is read; None where a library has to read it.
+    scale
+        What the numbers in the file are multiplied by, a power of two.
 
     Examples
     --------
@@ -73,107 +79,138 @@ class PlainRows:
            [4, 5]], dtype=int16)
     """
 
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], lying: Callable[[], Lying | None]) -> None:
-        self.shape, self.dtype, self.lying = shape, dtype, lying
+    def __init__(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], lying: Callable[[], Lying | None], scale: float = 1.0
+    ) -> None:
+        self.shape, self.dtype, self.lying, self.scale = shape, dtype, lying, scale
 
     def read(self, start: int, stop: int) -> Array | None:
         """Some rows; None where a library has to read them."""
         return next(self.pieces([(start, stop)]))
 
-    def pieces(self, spans: Sequence[Span]) -> Iterator[Array | None]:
-        """Rows of some spans, as `read`, each in the room of the one before; the disk is asked for all at once."""
+    def pieces(self, spans: Sequence[Span], *, scaled: bool = True) -> Iterator[Array | None]:
+        """Rows of some spans, as `read`, each in the room of the one before; as they are stored, if not scaled."""
         lies = self.lying()
         if lies is None:
             yield from (None for _ in spans)
             return
         room = np.empty((max(stop - start for start, stop in spans), *self.shape[1:]), lies.dtype)
-        same = lies.scale is None and lies.dtype == self.dtype
-        made = room if same else np.empty(room.shape, self.dtype)
-        with _Files(lies, self.shape[1:]) as files:
-            files.ask_for(min(start for start, _ in spans), max(stop for _, stop in spans))
-            for start, stop in spans:
-                own, out = room[: stop - start], made[: stop - start]
-                yield _decoded(own, lies, out) if files.read(start, own) else None
+        scale = self.scale if scaled else 1.0
+        dtype = self.dtype if scaled or self.scale == 1 else lies.dtype.newbyteorder("=")
+        made = room if scale == 1 and lies.dtype == dtype else np.empty(room.shape, dtype)
+        _ask_for(lies, spans[0][0], spans[-1][1], self._row_bytes(lies))
+        for start, stop in spans:
+            own, out = room[: stop - start], made[: stop - start]
+            yield _decoded(own, scale, out) if _read(lies, start, own, self._row_bytes(lies)) else None
+
+    def _row_bytes(self, lies: Lying) -> int:
+        """Bytes of a row as it is stored."""
+        return lies.dtype.itemsize * math.prod(self.shape[1:])
 
 
-def _decoded(stored: Array, lies: Lying, out: Array) -> Array:
+def _decoded(stored: Array, scale: float, out: Array) -> Array:
     """Numbers as they are handed out."""
-    if lies.scale is not None:
-        np.multiply(stored, out.dtype.type(lies.scale), out=out)
+    if scale != 1:
+        np.multiply(stored, out.dtype.type(scale), out=out)
     elif out.dtype != stored.dtype:
         out[...] = stored
     return out
 
 
-class _Files:
-    """The files of an array, of which one is open."""
+def _parts(lies: Lying, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
+    """Number of a file, first row in it and number of rows, for each file that holds some of the rows."""
+    while start < stop:
+        number, first = divmod(start, lies.rows)
+        count = min(lies.rows - first, stop - start)
+        yield number, first, count
+        start += count
 
-    def __init__(self, lies: Lying, shape: Iterable[int]) -> None:
-        self.lies, self.row_bytes = lies, math.prod(shape) * lies.dtype.itemsize
-        self._open: tuple[int, BinaryIO] | None = None
 
-    def __enter__(self) -> Self:
-        """Nothing is open yet."""
-        return self
+def _ask_for(lies: Lying, start: int, stop: int, row_bytes: int) -> None:
+    """Have the disk begin with rows, where they are not those that follow the last ones: the system reads on there."""
+    if not hasattr(os, "posix_fadvise") or _KEPT.stands_at(lies.path(0), lies.offset + start * row_bytes):
+        return
+    for number, first, count in _parts(lies, start, stop):
+        _KEPT.ask_for(lies.path(number), lies.offset + first * row_bytes, count * row_bytes)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Close what is open."""
-        if self._open is not None:
-            self._open[1].close()
 
-    def read(self, start: int, room: Array) -> bool:
-        """Read rows into their room; whether all were there."""
-        whole = room.reshape(-1).view(np.uint8).data
-        for number, first, count in self._parts(start, start + len(room)):
-            size = count * self.row_bytes
-            part, whole = whole[:size], whole[size:]
-            if not self._read_part(number, first, part):
-                return False
-        return True
-
-    def ask_for(self, start: int, stop: int) -> None:
-        """Have the disk read rows while others are worked on."""
-        if not hasattr(os, "posix_fadvise"):
-            return
-        for number, first, count in self._parts(start, stop):
-            file = self._file(number)
-            if file is not None:
-                place = self.lies.offset + first * self.row_bytes
-                os.posix_fadvise(file.fileno(), place, count * self.row_bytes, os.POSIX_FADV_WILLNEED)
-
-    def _parts(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        """Number of a file, first row in it and number of rows, for each file that holds some of the rows."""
-        while start < stop:
-            number, first = divmod(start, self.lies.rows)
-            count = min(self.lies.rows - first, stop - start)
-            yield number, first, count
-            start += count
-
-    def _read_part(self, number: int, first: int, part: memoryview) -> bool:
-        """Read rows of one file."""
-        file = self._file(number)
-        if file is None:
+def _read(lies: Lying, start: int, room: Array, row_bytes: int) -> bool:
+    """Read rows into their room, from one file or several; whether all were there."""
+    whole = room.reshape(-1).view(np.uint8).data
+    for number, first, count in _parts(lies, start, start + len(room)):
+        part, whole = whole[: count * row_bytes], whole[count * row_bytes :]
+        size = None if lies.after is None else lies.rows * row_bytes
+        if not _KEPT.read(lies.path(number), lies.offset + first * row_bytes, part, size):
             return False
-        file.seek(self.lies.offset + first * self.row_bytes)
-        while len(part):
-            count = file.readinto(part)  # type: ignore[attr-defined]
-            if not count:
-                return False
-            part = part[count:]
-        return True
+    return True
 
-    def _file(self, number: int) -> BinaryIO | None:
-        """One file, open; None where it is missing, or has another size than its rows."""
-        if self._open is not None and self._open[0] == number:
-            return self._open[1]
-        self.__exit__(None, None, None)
-        self._open = None
+
+class _Open:
+    """An open file, and the byte after those that were read last."""
+
+    def __init__(self, path: str) -> None:
+        self.path, self.file, self.next = path, io.FileIO(path), 0
+
+    def is_at(self, path: str) -> bool:
+        """Whether it is the file that a path names now."""
+        return path == self.path and os.path.samestat(os.stat(path), os.fstat(self.file.fileno()))
+
+    def read(self, place: int, room: memoryview) -> int:
+        """Fill room with the bytes from a place on; how many there were."""
+        self.next = place
+        while len(room):
+            count = self._some(room)
+            if not count:
+                break
+            self.next, room = self.next + count, room[count:]
+        return self.next - place
+
+    def _some(self, room: memoryview) -> int:
+        """Some of the bytes, from a place that is told: forked processes share where a file stands."""
+        if hasattr(os, "preadv"):
+            return os.preadv(self.file.fileno(), [room], self.next)
+        self.file.seek(self.next)
+        return self.file.readinto(room)
+
+    def __del__(self) -> None:
+        """Nobody reads it any more, or its thread has ended."""
+        if hasattr(self, "file"):
+            self.file.close()
+
+
+class _Kept(threading.local):
+    """The file that a thread read last, which stays open: the system reads on for whoever goes on where it was."""
+
+    last: _Open | None = None
+
+    def read(self, path: str, place: int, room: memoryview, size: int | None) -> bool:
+        """Fill room with the bytes from a place on; whether the file is there, is of a size, and has as many."""
+        file = self._opened(path)
+        if file is None or (size is not None and os.fstat(file.file.fileno()).st_size != size):
+            return False
+        return file.read(place, room) == len(room)
+
+    def stands_at(self, path: str, place: int) -> bool:
+        """Whether the bytes that were read last are those before a place."""
+        return self.last is not None and path == self.last.path and abs(self.last.next - place) < _NEAR
+
+    def ask_for(self, path: str, place: int, n_bytes: int) -> None:
+        """Have the disk begin with some bytes."""
+        file = self._opened(path)
+        if file is None:
+            return
+        with suppress(OSError):  # some file systems have no such thing
+            os.posix_fadvise(file.file.fileno(), place, n_bytes, os.POSIX_FADV_WILLNEED)
+
+    def _opened(self, path: str) -> _Open | None:
+        """A file, which may have been replaced since; None where it cannot be opened."""
         try:
-            file = open(self.lies.path(number), "rb", buffering=0)  # noqa: SIM115 - closed by this object
+            if self.last is None or not self.last.is_at(path):
+                self.last = None  # closed before the next one is open
+                self.last = _Open(path)
         except OSError:
-            return None  # whoever reads it next says why
-        if self.lies.after is not None and os.fstat(file.fileno()).st_size != self.lies.rows * self.row_bytes:
-            file.close()
-            return None
-        self._open = number, file
-        return file
+            self.last = None  # whoever reads it next says why
+        return self.last
+
+
+_KEPT = _Kept()

@@ -42,7 +42,7 @@ def plain_rows(path: Place, variable: xr.Variable) -> PlainRows | None:
     lying = _Told(array) if hasattr(array, "lies") else _fixed(_looked_for(path, array))
     if lying is None or lying() is None:
         return None
-    return PlainRows(variable.shape, variable.dtype, lying)
+    return PlainRows(variable.shape, variable.dtype, lying, getattr(array, "scale", 1.0))
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class _Told:
     def __call__(self) -> Lying | None:
         """Where it lies."""
         found = self.array.lies()
-        return None if found is None else Lying(found.path, None, self.array.shape[0], *found[1:])
+        return None if found is None else Lying(found.path, None, self.array.shape[0], found.offset, found.dtype)
 
 
 def _stored_array(variable: xr.Variable) -> Any:

@@ -213,9 +213,9 @@ FEATURES: dict[str, Callable[..., xr.DataArray]] = {
 """Features by name; these count seconds, whatever the clock of the recording."""
 
 
-def _as_float(samples: NDArray[Any], frame: int, hop: int) -> NDArray[np.float64]:
+def _as_float(samples: NDArray[Any], frame: int, hop: int, scale: float = 1.0) -> NDArray[np.float64]:
     """The samples themselves, as frames of one sample."""
-    return samples[::hop].astype(np.float64)
+    return samples[::hop].astype(np.float64) * scale
 
 
 def _checked(recording: xr.DataArray, name: str) -> xr.DataArray:

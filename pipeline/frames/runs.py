@@ -18,14 +18,14 @@ from manifold_observer.tasks.arrays import aligned
 from manifold_observer.tasks.frames import histogram as histogram_task
 from manifold_observer.tasks.frames import log_rms as log_rms_task
 
-from ..graph.limits import Memory, require, workers
+from ..graph.limits import Memory, fewer_threads, require, workers
 from ..graph.slabs import Reading, kept_bytes, source_of
 from ..graph.spans import Span
 from .bounds import feature_memory
 from .segments import FrameRun
 
 # Bytes that are read and worked on while they are in cache, and how many overlaps of frames they hold at least.
-_PIECE_BYTES, _OVERLAPS = 2**20, 8
+_PIECE_BYTES, _OVERLAPS = 2**21, 8
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,9 @@ def _read_in_pieces(reading: Reading, run: FrameRun, cut: Cut) -> NDArray[np.flo
     """One task that works on samples while they are in cache, and the disk reads those that follow."""
     pieces = _pieces(run, cut, reading.source.row_bytes)
     frames, first = np.empty((run.n_frames, cut.n_features)), 0
-    for (start, _), samples in zip(pieces, reading.pieces(pieces), strict=True):
-        own = _compute_run(aligned(np.ascontiguousarray(samples)), cut.compute, start, cut.length, cut.stride)
+    for (start, _), (samples, scale) in zip(pieces, reading.pieces(pieces), strict=True):
+        compute = cut.compute if scale == 1 else partial(cut.compute, scale=scale)
+        own = _compute_run(aligned(np.ascontiguousarray(samples)), compute, start, cut.length, cut.stride)
         frames[first : first + len(own)] = own
         first += len(own)
     return frames
@@ -137,13 +138,15 @@ def _compute_run(
         raise ValueError(f"log_rms: {error} at sample {start}. {remedy}") from None
 
 
-def task_memory(frames: xr.DataArray) -> Memory | None:
+def task_memory(frames: xr.DataArray, threads: int = 1) -> Memory | None:
     """Bound the memory of computing frames that the functions of this module made; None for frames that are there.
 
     Parameters
     ----------
     frames
         Dims ``(frame, feature)``.
+    threads
+        Of a worker.
 
     Returns
     -------
@@ -164,10 +167,11 @@ def task_memory(frames: xr.DataArray) -> Memory | None:
     rows, p = max(frames.chunks[0]), frames.sizes["feature"]
     length, stride = int(frames.attrs["frame_samples"]), int(frames.attrs["hop_samples"])
     samples, framed = ((rows - 1) * stride + length) * n_channels, rows * length * n_channels
-    return feature_memory(samples, framed, rows * p, kept_bytes(frames.data))
+    at_once = min(threads, len(frames.chunks[0]))
+    return feature_memory(samples, framed, rows * p, kept_bytes(frames.data), at_once)
 
 
-def require_features(frames: xr.DataArray) -> None:
+def require_features(frames: xr.DataArray) -> Memory | None:
     """Refuse frames whose computation would not fit into a worker, before anything is computed.
 
     Parameters
@@ -175,12 +179,18 @@ def require_features(frames: xr.DataArray) -> None:
     frames
         Dims ``(frame, feature)``.
 
+    Returns
+    -------
+    The bounds, as :func:`task_memory` has them.
+
     Raises
     ------
     ValueError
         The predicted peak of a worker is above its limit.
     """
-    memory = task_memory(frames)
+    there = workers()
+    memory = task_memory(frames, there.threads)
     if memory is not None:
-        fits = "Take shorter frames or fewer channels, or give the workers more memory."
-        require(memory, workers().limit, fits, str(frames.attrs["features"]))
+        fits = f"Take shorter frames or fewer channels, or give the workers more memory{fewer_threads(there)}."
+        require(memory, there.limit, fits, str(frames.attrs["features"]))
+    return memory

@@ -7,11 +7,10 @@ it made with :func:`persist` and reads numbers back with :func:`compute`.
 from __future__ import annotations
 
 import itertools
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
-from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 import dask
@@ -20,16 +19,18 @@ from dask.callbacks import Callback
 from dask.delayed import Delayed
 from threadpoolctl import threadpool_limits
 
-from manifold_observer.tasks.arrays import aligned, like
+from manifold_observer.tasks.arrays import aligned
 
-from .client import on_cluster, session_client
+from .client import on_cluster
+from .packing import Call, with_places
 from .progress import Progress, silent
-from .slabs import Reading
 
 # Tasks in hand for each thread of a cluster where they are given out in turn: one runs, the next has its frames.
 _IN_HAND = 2
 # The share of them that is given out at once, where they are many.
 _HANDFUL = 8
+# Pairs whose second values are brought here together.
+_PAIRS = 256
 
 
 def task(function: Callable[..., Any], *arguments: Any, outputs: int | None = None) -> Delayed:
@@ -41,7 +42,7 @@ def task(function: Callable[..., Any], *arguments: Any, outputs: int | None = No
     milliseconds a task, and each pass over the kernel begins with that.
     """
     inputs: list[Any] = []
-    call = _Call(function, tuple(_with_places(argument, inputs) for argument in arguments))
+    call = Call(function, tuple(with_places(argument, inputs) for argument in arguments))
     key = f"{function.__name__}-{uuid4().hex}"
     made: Delayed = dask.delayed(call, traverse=False, pure=False, nout=outputs)(*inputs, dask_key_name=key)
     return made
@@ -50,72 +51,6 @@ def task(function: Callable[..., Any], *arguments: Any, outputs: int | None = No
 def in_order_of(number: int) -> AbstractContextManager[Any]:
     """Tasks that are made within are run before those of larger numbers, where a cluster can choose."""
     return dask.annotate(priority=-number)
-
-
-def placed(number: int, of: int) -> AbstractContextManager[Any]:
-    """Tasks that are made within are for one worker: that of a share of all, as far as ``number`` is along ``of``.
-
-    It is advice: an idle worker may take them over. Where there is no cluster of many workers it says nothing. A
-    scheduler that has to look for the best of a thousand workers for each of thousands of tasks does nothing else.
-    """
-    addresses = _ADDRESSES.get()
-    if not addresses:
-        return nullcontext()
-    worker = addresses[min(number * len(addresses) // max(of, 1), len(addresses) - 1)]
-    return dask.annotate(workers=[worker], allow_other_workers=True)
-
-
-@contextmanager
-def places() -> Iterator[None]:
-    """Ask once for the workers that :func:`placed` chooses from within the block."""
-    client = session_client()
-    token = _ADDRESSES.set(tuple(sorted(client.nthreads())) if client is not None else ())
-    try:
-        yield
-    finally:
-        _ADDRESSES.reset(token)
-
-
-_ADDRESSES: ContextVar[tuple[str, ...]] = ContextVar("addresses", default=())
-
-
-class _Place(NamedTuple):
-    """Where the input of that number goes."""
-
-    number: int
-
-
-class _Call:
-    """A function and its arguments, with places for the inputs of its task."""
-
-    def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-        self.function = function
-        self.arguments = arguments
-        self.__name__ = function.__name__
-
-    def __call__(self, *inputs: Any) -> Any:
-        return self.function(*(aligned(_filled(argument, inputs)) for argument in self.arguments))
-
-
-def _with_places(value: Any, inputs: list[Any]) -> Any:
-    """A value with places for what is delayed in it, which is added to the inputs."""
-    if isinstance(value, list | tuple):
-        return like(value, [_with_places(part, inputs) for part in value])
-    if not hasattr(type(value), "__dask_graph__"):  # dask.is_dask_collection costs a millisecond
-        return value
-    inputs.append(value)
-    return _Place(len(inputs) - 1)
-
-
-def _filled(value: Any, inputs: Sequence[Any]) -> Any:
-    """The value that :func:`_with_places` was given, computed."""
-    if isinstance(value, _Place):
-        return inputs[value.number]
-    if isinstance(value, Reading):
-        return value.read()
-    if isinstance(value, list | tuple):
-        return like(value, [_filled(part, inputs) for part in value])
-    return value
 
 
 def persist(items: Sequence[Delayed], stage: str, progress: Progress = silent) -> list[Delayed]:
@@ -198,7 +133,9 @@ def _futures(kept: Sequence[Delayed]) -> list[Any]:
     return [future for item in kept for future in futures_of(item)]
 
 
-def stream(items: Iterable[Delayed], total: int, stage: str, progress: Progress = silent) -> Iterator[Any]:
+def stream(
+    items: Iterable[Delayed], total: int, stage: str, progress: Progress = silent, *, at_once: bool = False
+) -> Iterator[Any]:
     """Compute many items that read much, and bring the results here one after the other, in their order.
 
     A cluster gets a few at a time. Given all of them it would read all frames first: what reads them has
@@ -214,6 +151,8 @@ def stream(items: Iterable[Delayed], total: int, stage: str, progress: Progress 
         Name of the stage, for the progress.
     progress
         Called as parts are done.
+    at_once
+        Give all of them out: for tasks that read for themselves and are :func:`~.placing.placed`.
 
     Yields
     ------
@@ -227,19 +166,54 @@ def stream(items: Iterable[Delayed], total: int, stage: str, progress: Progress 
     if not on_cluster():
         yield from compute(list(items), stage, progress)
         return
-    yield from _in_order(as_done(items), total, stage, progress)
+    done = ((number, aligned(future.result())) for number, _, future in _in_turn(items, at_once))
+    yield from _in_order(done, total, stage, progress)
 
 
 def stream_kept(
-    items: Iterable[Delayed], total: int, stage: str, progress: Progress = silent
+    items: Iterable[Delayed], total: int, stage: str, progress: Progress = silent, *, at_once: bool = False
 ) -> Iterator[tuple[Delayed, Any]]:
-    """As :func:`stream`, for pairs (``outputs=2``): the first value, computed and delayed still, and the second one."""
-    if not on_cluster():
-        made = persist(list(items), stage, progress)
-        yield from ((pair[0], compute([pair[1]])[0]) for pair in made)
-        return
-    done = ((k, (kept[0], aligned(future.result()))) for k, kept, future in _in_turn(map(tuple, items)))
-    yield from _in_order(done, total, stage, progress)
+    """As :func:`stream`, for tasks that give pairs: the pair, computed and delayed still, and its second value.
+
+    The second values of all pairs of a worker come together: one by one each would cost the scheduler a task more, and
+    a question to a worker.
+    """
+    if on_cluster():
+        done = ((number, pair) for number, pair, _ in _in_turn(items, at_once))
+        kept = list(_in_order(done, total, stage, progress))
+    else:
+        kept = persist(list(items), stage, progress)
+    for first in range(0, len(kept), _PAIRS):
+        pairs = kept[first : first + _PAIRS]
+        yield from zip(pairs, _seconds_of(pairs), strict=True)
+
+
+def _seconds_of(pairs: Sequence[Delayed]) -> list[Any]:
+    """Second values of computed pairs: a task for those that one worker holds."""
+    together: dict[Any, list[int]] = {}
+    for number, holder in enumerate(_holders(pairs)):
+        together.setdefault(holder, []).append(number)
+    taking = dask.delayed(_seconds, pure=False, traverse=False)
+    several = compute([taking(*(pairs[number] for number in own)) for own in together.values()])
+    order = itertools.chain.from_iterable(together.values())
+    found = dict(zip(order, itertools.chain.from_iterable(map(pickle.loads, several)), strict=True))
+    return [found[number] for number in range(len(pairs))]
+
+
+def _holders(kept: Sequence[Delayed]) -> list[Any]:
+    """A worker that holds each of some computed items; one for all where there is no cluster."""
+    futures = _futures(kept)
+    if not futures:
+        return [None] * len(kept)
+    from distributed import default_client  # noqa: PLC0415
+
+    holders = default_client().who_has(futures)
+    return [next(iter(holders.get(future.key) or ()), None) for future in futures]
+
+
+def _seconds(*pairs: tuple[Any, Any]) -> bytes:
+    """The second value of every pair, in one piece: each of thousands of small arrays would be a frame of its own."""
+    return pickle.dumps([second for _, second in pairs], protocol=4)
 
 
 def _in_order(done: Iterable[tuple[int, Any]], total: int, stage: str, progress: Progress) -> Iterator[Any]:
@@ -276,7 +250,7 @@ def as_done(items: Iterable[Delayed]) -> Iterator[tuple[int, Any]]:
         for number, item in enumerate(items):
             yield number, compute([item])[0]
         return
-    for number, _, future in _in_turn((item,) for item in items):
+    for number, _, future in _in_turn(items):
         yield number, aligned(future.result())
 
 
@@ -284,31 +258,32 @@ def persist_in_turn(items: Iterable[Delayed]) -> list[Delayed]:
     """As :func:`persist`, for many items that read much: see :func:`stream`."""
     if not on_cluster():
         return persist(list(items), "")
-    return [kept for _, (kept,), _ in sorted(_in_turn((item,) for item in items), key=itemgetter(0))]
+    done = {number: kept for number, kept, _ in _in_turn(items)}
+    return [done[number] for number in range(len(done))]
 
 
-def _in_turn(items: Iterable[tuple[Delayed, ...]]) -> Iterator[tuple[int, tuple[Delayed, ...], Any]]:
-    """Give a cluster a few items at a time; number, kept values and future of the last of them as they are done."""
+def _in_turn(items: Iterable[Delayed], at_once: bool = False) -> Iterator[tuple[int, Delayed, Any]]:
+    """Give a cluster a few items at a time, or all; number, what is kept and its future as they are done."""
     from distributed import as_completed, default_client, futures_of  # noqa: PLC0415
 
     waiting = enumerate(items)
-    in_hand: dict[Any, tuple[int, tuple[Delayed, ...]]] = {}
+    in_hand: dict[Any, tuple[int, Delayed]] = {}
     running = as_completed([], raise_errors=False)
 
-    wanted = 0
+    wanted, over = 0, False
 
     def fill_up() -> None:
-        nonlocal wanted
-        if wanted - len(in_hand) < wanted // _HANDFUL:  # of many workers: each graph costs milliseconds
+        nonlocal wanted, over
+        if over or wanted - len(in_hand) < wanted // _HANDFUL:  # of many workers: each graph costs milliseconds
             return
         wanted = _IN_HAND * sum(default_client().nthreads().values())  # asked again: workers come and go
-        taken = list(itertools.islice(waiting, max(1, wanted - len(in_hand))))
+        taken = list(itertools.islice(waiting, None if at_once else max(1, wanted - len(in_hand))))
+        over = at_once or not taken
         with large_graphs():
-            made = iter(dask.persist(*itertools.chain.from_iterable(item for _, item in taken)))
-        for number, item in taken:
-            own = tuple(itertools.islice(made, len(item)))
-            (future,) = futures_of(own[-1])
-            in_hand[future.key] = number, own
+            made = dask.persist(*(item for _, item in taken))
+        for (number, _), kept in zip(taken, made, strict=True):
+            (future,) = futures_of(kept)
+            in_hand[future.key] = number, kept
             running.add(future)
 
     fill_up()

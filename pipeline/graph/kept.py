@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from functools import partial, reduce
+from operator import getitem
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import dask.array as da
@@ -16,8 +17,15 @@ from numpy.typing import NDArray
 from manifold_observer.tasks.arrays import aligned
 
 
+class Of(NamedTuple):
+    """Something within what a task keeps: ``task[places[0]][places[1]]`` and so on."""
+
+    task: Delayed
+    places: tuple[int, ...]
+
+
 def array_of(
-    parts: Sequence[Delayed],
+    parts: Sequence[Delayed | Of],
     lengths: Sequence[int],
     n_columns: int | None,
     function: Callable[..., NDArray[Any]],
@@ -29,7 +37,7 @@ def array_of(
     Parameters
     ----------
     parts
-        Delayed values, such as :func:`~manifold_observer.pipeline.graph.compute.stream_kept` gives.
+        Delayed values, such as :func:`~manifold_observer.pipeline.graph.compute.stream_kept` gives, or what is in them.
     lengths
         Rows of each.
     n_columns
@@ -54,13 +62,16 @@ def array_of(
     call, places = partial(_of_part, function, arguments), () if n_columns is None else (0,)
     graph: dict[Any, Any] = {}
     for number, part in enumerate(parts):
-        graph.update(part.__dask_graph__())
-        graph[(name, number, *places)] = (call, part.__dask_keys__()[0])
+        whole, within = part if isinstance(part, Of) else (part, ())
+        graph.update(whole.__dask_graph__())
+        graph[(name, number, *places)] = (call, whole.__dask_keys__()[0], *within)
     chunks = (tuple(lengths),) if n_columns is None else (tuple(lengths), (n_columns,))
     layers = HighLevelGraph({name: graph}, {name: set()})
     return da.Array(layers, name, chunks, meta=np.empty((0,) * len(chunks), dtype))
 
 
-def _of_part(function: Callable[..., NDArray[Any]], arguments: tuple[Any, ...], part: Any) -> NDArray[Any]:
+def _of_part(
+    function: Callable[..., NDArray[Any]], arguments: tuple[Any, ...], whole: Any, *places: int
+) -> NDArray[Any]:
     """One block."""
-    return function(aligned(part), *arguments)
+    return function(aligned(reduce(getitem, places, whole)), *arguments)

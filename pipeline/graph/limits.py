@@ -9,6 +9,7 @@ import dask
 from .client import session_client
 from .machine import free_memory, own_memory
 from .shared import memory_of_this_thread
+from .threads import n_threads_here
 
 # A process with Dask, NumPy, SciPy and xarray loaded, measured 0.2 GiB, and its slack; a caller has more loaded.
 BASE_BYTES = 320 * 2**20
@@ -19,10 +20,11 @@ LAZY_FRAMES = 2**19
 
 
 class Workers(NamedTuple):
-    """Number of workers, and the memory limit of the smallest, in bytes."""
+    """Number of workers, the memory limit of the smallest in bytes, and the most threads that one of them has."""
 
     number: int
     limit: int
+    threads: int = 1
 
     @property
     def total(self) -> int:
@@ -59,6 +61,19 @@ def require(memory: Memory, limit: int, fits: str, who: str = "embed") -> None:
     """
     if memory.worker > limit:
         raise ValueError(f"{who}: needs {gib(memory.worker)} per worker, but the limit is {gib(limit)}. {fits}")
+
+
+def fewer_threads(there: Workers) -> str:
+    """The end of an advice, where tasks run at once that could run one after the other.
+
+    Examples
+    --------
+    >>> fewer_threads(Workers(1, 2**30, threads=8))
+    ', or fewer threads (DASK_NUM_WORKERS=1 in this process)'
+    >>> fewer_threads(Workers(2, 2**30))
+    ''
+    """
+    return ", or fewer threads (DASK_NUM_WORKERS=1 in this process)" if there.threads > 1 else ""
 
 
 def gib(n_bytes: float) -> str:
@@ -105,9 +120,12 @@ def workers() -> Workers:
     client = session_client()
     if client is not None:
         known = client.scheduler_info(n_workers=-1)["workers"].values()
-        limits = [int(worker["memory_limit"]) for worker in known if worker["memory_limit"]]
-        if limits:
-            return Workers(len(limits), min(limits))
+        limited = [worker for worker in known if worker["memory_limit"]]
+        if limited:
+            limits, threads = zip(
+                *((int(each["memory_limit"]), int(each["nthreads"])) for each in limited), strict=True
+            )
+            return Workers(len(limited), min(limits), max(threads))
     here = free_memory() + own_memory()
     given = memory_of_this_thread() or dask.config.get("manifold-observer.memory", None)
-    return Workers(1, min(here, int(given or here)))
+    return Workers(1, min(here, int(given or here)), n_threads_here())

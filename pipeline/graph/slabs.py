@@ -22,6 +22,8 @@ from dask.highlevelgraph import MaterializedLayer
 from numpy.typing import NDArray
 from xarray.core.indexing import ImplicitToExplicitIndexingAdapter
 
+from manifold_observer.tasks.arrays import aligned
+
 from .spans import Span
 
 SLAB_BYTES = 2**24
@@ -33,9 +35,11 @@ Pick = Callable[[xr.Dataset], xr.DataArray]
 
 
 class Rows(Protocol):
-    """Rows of a recording that lie in files as they are."""
+    """Rows of a recording that lie in files as they are, but for a factor."""
 
-    def pieces(self, spans: Sequence[Span]) -> Iterator[NDArray[Any] | None]:
+    scale: float
+
+    def pieces(self, spans: Sequence[Span], *, scaled: bool = True) -> Iterator[NDArray[Any] | None]:
         """Rows of some spans, each in the room of the one before; None where a library has to read them."""
 
 
@@ -54,8 +58,8 @@ class Reading:
         """The rows."""
         return self._slice(self.start, self.stop)
 
-    def pieces(self, spans: Sequence[Span]) -> Iterator[NDArray[Any]]:
-        """Rows of some spans; each piece may be overwritten by the next one.
+    def pieces(self, spans: Sequence[Span]) -> Iterator[tuple[NDArray[Any], float]]:
+        """Rows of some spans, and what they are to be multiplied by; each piece may be overwritten by the next one.
 
         Parameters
         ----------
@@ -64,11 +68,11 @@ class Reading:
 
         Yields
         ------
-        Their values.
+        Their values, and a power of two.
         """
-        found = self.source.pieces(spans) if self.seeks else (None for _ in spans)
+        found = self.source.pieces(spans, scaled=False) if self.seeks else (None for _ in spans)
         for (start, stop), piece in zip(spans, found, strict=True):
-            yield self._slice(start, stop) if piece is None else piece
+            yield (self._slice(start, stop), 1.0) if piece is None else (piece, self.source.rows.scale)
 
     @property
     def seeks(self) -> bool:
@@ -79,6 +83,18 @@ class Reading:
         """Rows that a library reads."""
         whole = (slice(None),) * (len(self.source.shape) - 1)
         return np.asarray(self.source[(slice(start, stop), *whole)])
+
+
+@dataclass(frozen=True)
+class Later:
+    """A reading that is not made when its task begins, but when NumPy asks for it: of many, one at a time is held."""
+
+    reading: Reading
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """The rows."""
+        found: NDArray[Any] = aligned(self.reading.read())
+        return found if dtype is None else found.astype(dtype, copy=False)
 
 
 class Stored:
@@ -154,9 +170,9 @@ class Stored:
                 return found
         return np.asarray(self.pick(self.dataset.isel(time=rows)).values)
 
-    def pieces(self, spans: Sequence[Span]) -> Iterator[NDArray[Any] | None]:
+    def pieces(self, spans: Sequence[Span], *, scaled: bool = True) -> Iterator[NDArray[Any] | None]:
         """Samples of some spans as they lie in files, each in the room of the one before; None where they do not."""
-        for piece in (None for _ in spans) if self.rows is None else self.rows.pieces(spans):
+        for piece in (None for _ in spans) if self.rows is None else self.rows.pieces(spans, scaled=scaled):
             table = None if piece is None else piece.reshape(len(piece), -1)
             yield table if table is None or self.kept is None else table[:, self.kept]
 

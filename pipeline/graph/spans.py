@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,23 @@ def blocks(n: int, size: int) -> list[Span]:
     [(0, 2), (2, 4), (4, 5)]
     """
     return [(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def together(lengths: Sequence[int], most: int) -> tuple[int, ...]:
+    """Lengths of neighbours that are joined as long as they are ``most`` at most; longer ones stay as they are.
+
+    Examples
+    --------
+    >>> together((3, 3, 3, 9, 1), 7)
+    (6, 3, 9, 1)
+    """
+    joined = list(lengths[:1])
+    for length in lengths[1:]:
+        if joined[-1] + length <= most:
+            joined[-1] += length
+        else:
+            joined.append(length)
+    return tuple(joined)
 
 
 def spread(n: int, run: int, most: int) -> list[Span]:

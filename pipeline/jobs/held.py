@@ -47,4 +47,5 @@ def at_hand(embedding: xr.Dataset) -> xr.Dataset:
         for name, values in embedding.data_vars.items()
         if "frame" not in values.dims or (few and "reference" not in str(name))
     ]
-    return embedding.assign(embedding[small].compute().data_vars)
+    # Here, where the store is open: workers would read each of some twenty arrays in a task of its own, and send it.
+    return embedding.assign(embedding[small].compute(scheduler="synchronous").data_vars)

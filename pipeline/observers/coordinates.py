@@ -17,6 +17,7 @@ from ..frames.variables import annotate
 from ..graph.compute import task
 from ..graph.limits import LAZY_FRAMES
 from ..graph.slabs import rows_of
+from ..graph.spans import together
 from ..graph.warn import warn
 from .bank import Readings, dynamics_attrs, learn_bank, reading_names, scan_bank
 from .carries import SINCE, Seam, behind, both_ways, carry_attrs, cuts, joined, seam
@@ -27,6 +28,8 @@ Floats = NDArray[np.float64]
 # Share and number of far frames above which a recording is said to be unlike the embedded one.
 _MANY_FAR = 0.25
 _FEW_FAR = 10
+# Embedded frames of one task, about: they are a few coordinates each, however wide the frames are.
+_TOGETHER = 2**14
 
 
 class Placed(NamedTuple):
@@ -145,6 +148,11 @@ class _Readings(NamedTuple):
         """Whether some frames are no embedded ones."""
         return self.doubted is not None and bool(np.any(self.doubted.new))
 
+    def lengths(self, frames: xr.DataArray) -> tuple[int, ...]:
+        """Frames of every chunk: those of the frames, of which some are joined where the frames are not read."""
+        own = frames.chunks[0] if frames.chunks else (frames.sizes["frame"],)
+        return own if self.doubted is not None else together(own, _TOGETHER)
+
     def doubted_in(self, lengths: Sequence[int]) -> list[Doubted | None]:
         """What is new and far in every chunk."""
         if self.doubted is None:
@@ -157,7 +165,7 @@ class _Readings(NamedTuple):
 
 def _observed(embedding: xr.Dataset, frames: xr.DataArray, found: _Readings) -> xr.Dataset:
     """States of frames whose coordinates have been read."""
-    lengths = frames.chunks[0] if frames.chunks else (frames.sizes["frame"],)
+    lengths = found.lengths(frames)
     parts, last = scan_bank(embedding, Readings(found.values, found.starts), lengths, found.before.bank)
     states = joined(parts, lengths, found.values.width)
     result = _labelled(embedding, frames, states, found).assign_attrs(has_seen=_seen(embedding, found.centred))
@@ -174,7 +182,7 @@ def _observed(embedding: xr.Dataset, frames: xr.DataArray, found: _Readings) -> 
 
 def _smoothed(embedding: xr.Dataset, frames: xr.DataArray, found: _Readings) -> xr.Dataset:
     """Smoothed states of frames whose coordinates have been read."""
-    lengths = frames.chunks[0] if frames.chunks else (frames.sizes["frame"],)
+    lengths = found.lengths(frames)
     ahead = Readings(found.values, found.starts._replace(before=LONG_AGO))
     forwards, _ = scan_bank(embedding, ahead, lengths, found.before.bank)
     backwards, _ = scan_bank(embedding, ahead.back(), lengths, found.before.bank, "bank_back")

@@ -27,7 +27,9 @@ class OutsideEdgesError(ValueError):
     """A sample lies in no cell of the histogram."""
 
 
-def histogram(samples: Array, frame: int, edges: Array, hop: int | None = None, clip: bool = False) -> Floats:
+def histogram(
+    samples: Array, frame: int, edges: Array, hop: int | None = None, clip: bool = False, scale: float = 1.0
+) -> Floats:
     r"""Normalised histogram of every frame, one per channel, side by side.
 
     .. math:: h_{ck} = \frac{1}{L} \#\{t \in \text{frame} : e_k \le x_c(t) < e_{k+1}\}
@@ -46,6 +48,8 @@ def histogram(samples: Array, frame: int, edges: Array, hop: int | None = None, 
         Samples between the starts of two frames; ``frame`` when absent, so that frames do not overlap.
     clip
         Count a sample outside the edges in the nearest cell instead of refusing it.
+    scale
+        What the samples are multiplied by, a power of two.
 
     Returns
     -------
@@ -69,7 +73,7 @@ def histogram(samples: Array, frame: int, edges: Array, hop: int | None = None, 
     array([[0.67, 0.33, 0.  ],
            [0.  , 0.  , 1.  ]])
     """
-    cells = _cells(samples, edges, clip)
+    cells = _cells(samples, edges if scale == 1 else edges / scale, clip, scale)
     frames, width = frame_view(cells, frame, hop or frame), samples.shape[1] * (len(edges) - 1)
     counts, step = np.empty((len(frames), width)), max(1, _STRIP_NUMBERS // max(1, frame * samples.shape[1]))
     room = np.empty((min(step, len(frames)), *frames.shape[1:]), np.intp)
@@ -88,7 +92,7 @@ def _counts(cells: Array, n_bins: int, room: Integers) -> Integers:
     return np.asarray(counted.reshape(n_frames, channels * n_bins))
 
 
-def _cells(samples: Array, edges: Array, clip: bool) -> Array:
+def _cells(samples: Array, edges: Array, clip: bool, scale: float) -> Array:
     """Cell number of every sample, checked against the edges; some at a time, which stay in cache."""
     samples = samples.view(np.uint8) if samples.dtype == bool else samples
     cells = np.empty(samples.shape, np.min_scalar_type(len(edges) - 1))
@@ -96,12 +100,12 @@ def _cells(samples: Array, edges: Array, clip: bool) -> Array:
     find = _finder(edges, samples.dtype)
     for first in range(0, len(samples), step):
         part = samples[first : first + step]
-        _check(part, edges, clip)
+        _check(part, edges, clip, scale)
         cells[first : first + step] = find(part)
     return cells
 
 
-def _check(samples: Array, edges: Array, clip: bool) -> None:
+def _check(samples: Array, edges: Array, clip: bool, scale: float) -> None:
     """Refuse samples that are not finite, and those outside the edges unless they are clipped."""
     if not samples.size or (samples.min() >= edges[0] and samples.max() <= edges[-1]):
         return
@@ -110,7 +114,8 @@ def _check(samples: Array, edges: Array, clip: bool) -> None:
         raise OutsideEdgesError(f"a sample is {lost[0]}, not a number")
     outside = samples[(samples < edges[0]) | (samples > edges[-1])]
     if not clip:
-        raise OutsideEdgesError(f"a sample of {outside[0]} lies outside the edges {edges[0]} .. {edges[-1]}")
+        value, low, high = (number if scale == 1 else number * scale for number in (outside[0], edges[0], edges[-1]))
+        raise OutsideEdgesError(f"a sample of {value} lies outside the edges {low} .. {high}")
 
 
 def _finder(edges: Array, dtype: np.dtype[Any]) -> Callable[[Array], Array]:

@@ -18,7 +18,9 @@ class SilentFrameError(ValueError):
     """A frame is exactly zero, and zero has no logarithm."""
 
 
-def log_rms(samples: Array, frame: int, hop: int | None = None, floor: float | None = None) -> Floats:
+def log_rms(
+    samples: Array, frame: int, hop: int | None = None, floor: float | None = None, scale: float = 1.0
+) -> Floats:
     r"""Natural logarithm of the root mean square of every frame and channel.
 
     .. math:: f_c(i) = \log \sqrt{\tfrac1L \textstyle\sum_t x_c(iH + t)^2}
@@ -33,6 +35,8 @@ def log_rms(samples: Array, frame: int, hop: int | None = None, floor: float | N
         Samples between the starts of two frames, H; ``frame`` when absent.
     floor
         Smallest root mean square, in the unit of the samples; quieter frames are raised to it.
+    scale
+        What the samples are multiplied by, a power of two.
 
     Returns
     -------
@@ -49,7 +53,7 @@ def log_rms(samples: Array, frame: int, hop: int | None = None, floor: float | N
     array([[0.],
            [1.]])
     """
-    rms = np.sqrt(_squares(frame_view(samples, frame, hop or frame)) / frame)
+    rms = np.sqrt(_squares(frame_view(samples, frame, hop or frame)) / frame) * scale
     if floor is not None:
         rms = np.maximum(rms, floor)
     silent = np.argwhere(rms == 0)

@@ -16,7 +16,9 @@ from manifold_observer.tasks.frames.framing import frame_view, strips
 _STRIP_NUMBERS = 2**14
 
 
-def stft_magnitude(samples: Array, frame: int, hop: int | None = None, window: str = "hann") -> Floats:
+def stft_magnitude(
+    samples: Array, frame: int, hop: int | None = None, window: str = "hann", scale: float = 1.0
+) -> Floats:
     r"""Linear magnitude of the short-time Fourier transform, channel by channel.
 
     .. math:: X_c(i, f) = \Bigl| \sum_{t=0}^{L-1} w(t)\, x_c(iH + t)\, e^{-2\pi \mathrm{i} f t / L} \Bigr|
@@ -34,6 +36,8 @@ def stft_magnitude(samples: Array, frame: int, hop: int | None = None, window: s
         Samples between the starts of two frames, H; ``frame`` when absent.
     window
         Name of a window that :func:`scipy.signal.get_window` knows (the periodic form is used).
+    scale
+        What the samples are multiplied by, a power of two.
 
     Returns
     -------
@@ -52,7 +56,7 @@ def stft_magnitude(samples: Array, frame: int, hop: int | None = None, window: s
     array([[0., 1., 2., 1., 0.]])
     """
     frames = np.moveaxis(frame_view(samples, frame, hop or frame), 1, -1)
-    spectra, taper = np.empty((*frames.shape[:2], frame // 2 + 1)), _taper(window, frame)
+    spectra, taper = np.empty((*frames.shape[:2], frame // 2 + 1)), _taper(window, frame) * scale
     for part, wide in strips(frames, _STRIP_NUMBERS):
         np.abs(fft.rfft(np.multiply(wide, taper, out=wide), axis=-1), out=spectra[part])
     return spectra.reshape(len(frames), samples.shape[1] * (frame // 2 + 1))

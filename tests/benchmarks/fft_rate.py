@@ -1,9 +1,10 @@
 """Spectra by scipy.fft as tasks compute them: workers of one transform against a task a core, float32 against float64.
 
 The project gives each core a thread, and each thread a task. ``tasks`` is the number of threads that compute spectra at
-once, ``workers`` the threads that each transform may use beside. Rates are of all threads together, wall time, the best
-of the rounds; ``error`` is the median difference of float32 from float64, relative to each magnitude, for a tone that
-is a thousand times as loud as the noise.
+once, ``workers`` the threads that each transform may use beside. ``cpu`` is nanoseconds of all threads for a sample:
+where each core has a task, what costs more is slower. ``wall`` is millions of samples a second, for an idle machine.
+The best of the rounds counts; ``error`` is the median difference of float32 from float64, relative to each
+magnitude, for a tone that is a thousand times as loud as the noise; a thousandth of all exceed ``error_999``.
 """
 
 from __future__ import annotations
@@ -44,41 +45,35 @@ def single(samples: Array, frame: int) -> Array:
     return found.reshape(len(frames), -1)
 
 
-def rate(compute: Callable[[Array, int], Array], samples: Array, frame: int, tasks: int, workers: int) -> float:
-    """Samples a second of all tasks together."""
+def times(compute: Callable[[Array, int], Array], samples: Array, frame: int, tasks: int, workers: int) -> Array:
+    """Seconds of CPU and of wall time for a sample, all tasks together."""
 
     def task(_: int) -> None:
         with fft.set_workers(workers):
             compute(samples, frame)
 
     with ThreadPoolExecutor(tasks) as pool:
-        before = time.perf_counter()
+        before = time.process_time(), time.perf_counter()
         list(pool.map(task, range(2 * tasks)))
-        return 2 * tasks * samples.size / (time.perf_counter() - before)
+        after = time.process_time(), time.perf_counter()
+    return np.subtract(after, before) / (2 * tasks * samples.size)
 
 
-def run(n_samples: int, rounds: int = 3, frames: tuple[int, ...] = (200, 1024, 1023, 8192)) -> Iterator[dict[str, Any]]:
-    """One row a frame length."""
+def run(n_samples: int, rounds: int = 3, frames: tuple[int, ...] = (200, 1024, 8192)) -> Iterator[dict[str, Any]]:
+    """One row a frame length and kind of numbers."""
     samples = samples_of(n_samples)
-    ways = {"float64": stft_magnitude, "float32": single}
-    cases = [(name, tasks, workers) for name in ways for tasks, workers in ((1, 1), (1, 2), (2, 1), (2, 2))]
     for frame in frames:
-        found = dict.fromkeys(cases, 0.0)
-        for _ in range(rounds):
-            for name, tasks, workers in cases:
-                measured = rate(ways[name], samples, frame, tasks, workers)
-                found[name, tasks, workers] = max(found[name, tasks, workers], measured)
         exact = stft_magnitude(samples, frame)
-        yield {
-            "frame": frame,
-            **{f"{n}_tasks_{t}_workers_{w}": round(value / 1e6, 1) for (n, t, w), value in found.items()},
-            **_errors(np.abs(single(samples, frame) - exact) / exact),
-        }
-
-
-def _errors(errors: Array) -> dict[str, float]:
-    """The usual error, and one that a thousandth of all magnitudes exceed."""
-    return {"error": float(np.median(errors)), "error_999": float(np.quantile(errors, 0.999))}
+        errors = np.abs(single(samples, frame) - exact) / exact
+        for name, compute in (("float64", stft_magnitude), ("float32", single)):
+            row: dict[str, Any] = {"frame": frame, "kind": name, "error": 0.0, "error_999": 0.0}
+            if name == "float32":
+                row |= {"error": float(np.median(errors)), "error_999": float(np.quantile(errors, 0.999))}
+            for tasks, workers in ((1, 1), (1, 2), (2, 1), (2, 2)):
+                cpu, wall = np.min([times(compute, samples, frame, tasks, workers) for _ in range(rounds)], axis=0)
+                row[f"cpu_tasks_{tasks}_workers_{workers}"] = round(1e9 * float(cpu), 2)
+                row[f"wall_tasks_{tasks}_workers_{workers}"] = round(1e-6 / float(wall), 1)
+            yield row
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 Throughout: a *stand-in* takes the place of a task's function; it says how long the task would take (``seconds``) and
 gives a value of the right shape that holds no memory. Workers have one thread and one link to the others each;
-what they lack of a task's inputs takes the link's time while an earlier task is "running". Their scheduler, its graph
+what they lack of a task's inputs takes the time of both ends' links while an earlier task is "running", and comes in
+one piece from each worker that has some of it, as between real ones. Their scheduler, its graph
 and what travels between it and them are the real ones, so that they run in a process of their own, whose time is
 not the scheduler's.
 """
@@ -15,10 +16,11 @@ import itertools
 import json
 import os
 import pickle
+import random
 import sys
 import time
 import traceback
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -32,8 +34,8 @@ BANDWIDTH = 1e9
 """Bytes a second that one worker sends or receives, 10 Gbit/s less what protocols take."""
 LATENCY = 1e-3
 """Seconds until a request to another worker is answered."""
-# Seconds between two heartbeats: what the scheduler asks of many workers.
-_HEARTBEAT = 5.0
+# Bytes that a worker asks another one for at once, as Dask's configuration has it.
+_TOGETHER = 50e6
 
 
 class Costed(NamedTuple):
@@ -70,7 +72,9 @@ class Shared:
     def __init__(self, standins: dict[str, Callable[..., Costed]], hasten: float) -> None:
         self.values: dict[Any, Any] = {}
         self.standins, self.hasten = standins, hasten
+        self.sending: dict[str, float] = defaultdict(float)
         self.counts: Counter[str] = Counter()
+        self.draw = random.Random(0)
 
     def run(self, key: Any, spec: Any) -> float:
         """Make a task's value; the seconds that it would take."""
@@ -161,9 +165,9 @@ class Worker:
         }
 
     async def _beat(self, scheduler: str) -> None:
-        """Heartbeats, spread over time."""
-        comm = await connect(scheduler)
-        await asyncio.sleep(_HEARTBEAT * (self.number % 97) / 97)
+        """Heartbeats, spread over time, as often as the scheduler asks for them."""
+        comm, seconds = await connect(scheduler), 1.0
+        await asyncio.sleep(seconds * (self.number % 97) / 97)
         while True:
             await comm.write(
                 {
@@ -176,8 +180,9 @@ class Worker:
                     "extensions": {},
                 }
             )
-            await comm.read()
-            await asyncio.sleep(_HEARTBEAT)
+            seconds = (await comm.read())["heartbeat-interval"]
+            self.shared.counts["heartbeats"] += 1
+            await asyncio.sleep(seconds)
 
     async def _serve(self, comm: Any) -> None:
         """Give values to who asks: the client, or the scheduler for it."""
@@ -214,27 +219,39 @@ class Worker:
         lacking = [dependency for dependency in message["who_has"] if dependency not in self.has]
         message["lacking"] = set(lacking)
         self.waiting[key] = message
-        for dependency in lacking:
-            if dependency not in self.on_the_way:
-                self._fetch(dependency, message["nbytes"][dependency])
+        coming = [dependency for dependency in lacking if dependency not in self.on_the_way]
+        while coming:
+            peer = self.shared.draw.choice(message["who_has"][coming[0]])
+            own, n_bytes = [], 0
+            for dependency in coming:
+                if peer in message["who_has"][dependency] and n_bytes < _TOGETHER:
+                    own.append(dependency)
+                    n_bytes += message["nbytes"][dependency]
+            self._fetch(peer, own, n_bytes)
+            coming = [dependency for dependency in coming if dependency not in self.on_the_way]
         if not lacking:
             self._make_ready(key)
 
-    def _fetch(self, key: Any, n_bytes: int) -> None:
-        """Receive a value from another worker."""
-        now = self.loop.time()
-        self.link_free = max(now + LATENCY, self.link_free) + n_bytes / BANDWIDTH
+    def _fetch(self, peer: str, keys: list[Any], n_bytes: int) -> None:
+        """Receive values from another worker."""
+        sending, now = self.shared.sending, self.loop.time() + LATENCY
+        seconds = n_bytes / BANDWIDTH * self.shared.hasten
+        # Each link is shared by what goes over it: neither waits, unused, for the other.
+        self.link_free, sending[peer] = max(now, self.link_free) + seconds, max(now, sending[peer]) + seconds
+        there = max(self.link_free, sending[peer])
         self.shared.counts["peer_bytes"] += n_bytes
-        self.on_the_way[key] = self.loop.call_at(self.link_free, self._arrived, key)
+        self.shared.counts["fetches"] += 1
+        self.on_the_way |= dict.fromkeys(keys, self.loop.call_at(there, self._arrived, keys))
 
-    def _arrived(self, key: Any) -> None:
-        """A value is here: the scheduler is told, as workers do."""
-        del self.on_the_way[key]
-        self.has.add(key)
-        self.stream.send({"op": "add-keys", "keys": [key], "stimulus_id": f"arrived-{time.time()}"})
+    def _arrived(self, keys: list[Any]) -> None:
+        """Values are here: the scheduler is told, as workers do."""
+        for key in keys:
+            del self.on_the_way[key]
+            self.has.add(key)
+        self.stream.send({"op": "add-keys", "keys": keys, "stimulus_id": f"arrived-{time.time()}"})
         for name, message in list(self.waiting.items()):
-            if key in message["lacking"]:
-                message["lacking"].discard(key)
+            if message["lacking"].intersection(keys):
+                message["lacking"].difference_update(keys)
                 if not message["lacking"]:
                     self._make_ready(name)
 

@@ -336,3 +336,10 @@ def test_read_rate__what_is_read_cold_was_not_in_memory(tmp_path):
     (row,) = script.run(20_000, rounds=1, formats=("plain.zarr",), cold=True, folder=tmp_path)
     assert row["cached_before"] < 0.1
     assert row["log_rms_share_of_read"] > 0
+
+
+def test_fft_rate__single_precision_costs_digits():
+    double, single = importlib.import_module("fft_rate").run(4096, rounds=1, frames=(200,))
+    assert double["error"] == 0
+    assert single["error"] > 1e-6
+    assert single["cpu_tasks_2_workers_1"] > 0

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import dask
 import dask.array as da
 import numpy as np
 import psutil
@@ -28,14 +29,17 @@ from dask.delayed import Delayed
 from distributed import Client
 from simulated import Costed, Sized, serve, zeros
 
+from manifold_observer.pipeline.clusters.local import QUIET
+from manifold_observer.pipeline.clusters.quiet import QuietScheduler
 from manifold_observer.pipeline.engine import landmarks as landmark_graphs
 from manifold_observer.pipeline.engine.blocks import Table
 from manifold_observer.pipeline.engine.config import EmbedConfig
 from manifold_observer.pipeline.engine.cuts import tile_size
+from manifold_observer.pipeline.engine.passing import Own, Piece
 from manifold_observer.pipeline.engine.problem import Problem
-from manifold_observer.pipeline.engine.tiling import MatMat, Share, recomputed_product, tiling
+from manifold_observer.pipeline.engine.tiling import Cut, MatMat, Share, recomputed_product, tiling
 from manifold_observer.pipeline.graph.compute import persist, task
-from manifold_observer.pipeline.graph.limits import LAZY_FRAMES
+from manifold_observer.pipeline.graph.limits import LAZY_FRAMES, Workers
 from manifold_observer.pipeline.graph.progress import silent
 from manifold_observer.pipeline.graph.slabs import Stored
 from manifold_observer.pipeline.graph.spans import Span, blocks
@@ -58,34 +62,47 @@ def block_task(distance: Distance, part: Any, span: Span) -> Costed:
 
 
 def together(blocks: list[Sized]) -> Costed:
-    """Stand-in for the blocks of a unit."""
+    """Stand-in for the blocks of a group."""
     return Costed(blocks, 0.0)
 
 
 def sum_of(terms: Any, shares: list[np.ndarray]) -> Costed:
     """Stand-in for the sum of the panels' shares."""
-    rows, width = terms.of[0].stop - terms.of[0].first, shares[0].shape[1]
+    rows, width = sum(own[0].stop - own[0].first for own in terms.units), shares[0].shape[1]
     return Costed(Share(zeros(rows, width), 0), len(shares) * rows * width * ADD_SECONDS)
 
 
-def fused(units: list[list[Sized]], plan: Any, how: Any, x: list[np.ndarray]) -> Costed:
+def fused(groups: list[list[Sized]], cut: Cut, how: Any, x: list[np.ndarray]) -> Costed:
     """Stand-in for a panel's share of a product; of a tile on the diagonal little more than half is made."""
-    tiles = plan.n_tiles * (0.55 if plan.sides[0].node is None else 1)
-    scale = (units[0][0].n_frames / 2048) ** 2
-    return Costed(zeros(sum(len(part) for part in x), x[0].shape[1]), TILE_SECONDS * scale * tiles)
+    tiles = cut.plan.n_tiles * (0.55 if cut.plan.sides[0].node is None else 1)
+    scale = (groups[0][0].n_frames / 2048) ** 2
+    rows = sum(stop - start for start, stop in (side.frames for side in cut.sides))
+    return Costed(zeros(rows, x[0].shape[1]), TILE_SECONDS * scale * tiles)
 
 
-def on_span(function: Any, distance: Any, part: Any, span: Span, *others: Any) -> Costed:
-    """Stand-in for a span of frames that passes the landmarks."""
-    n, own = span[1] - span[0], others[-1]
+def on_span(own: Own) -> tuple[landmarks.Placed, landmarks.Summed]:
+    """What a span of frames that passes the landmarks gives."""
+    n, sampled = own.span[1] - own.span[0], own.arguments[-1]
     placed = landmarks.Placed(zeros(n, MODES, dtype=float), zeros(n, dtype=float))
     sums = [zeros(*shape, dtype=float) for shape in ((N_FEATURES, MODES), (MODES,), (SAMPLE, MODES), (SAMPLE,))]
-    summed = landmarks.Summed(*sums, zeros(len(own), MODES, dtype=float), zeros(MODES, dtype=float), 0, -1)
-    return Costed((placed, summed), FRAME_SECONDS * n)
+    summed = landmarks.Summed(*sums, zeros(len(sampled), MODES, dtype=float), zeros(MODES, dtype=float), 0, -1)
+    return placed, summed
 
 
-STANDINS: dict[str, Callable[..., Costed]] = {"block_task": block_task, "_fused": fused, "_on_span": on_span}
-STANDINS |= {"_together": together, "_sum": sum_of}
+def on_spans(function: Any, distance: Any, pieces: list[Piece], *others: Any) -> Costed:
+    """Stand-in for spans that pass the landmarks."""
+    seconds = FRAME_SECONDS * sum(piece.own.span[1] - piece.own.span[0] for piece in pieces)
+    return Costed([on_span(piece.own) for piece in pieces], seconds)
+
+
+def pairs_on_spans(*arguments: Any) -> Costed:
+    """Stand-in for spans whose coordinates stay on the workers."""
+    pairs, seconds = on_spans(*arguments)
+    return Costed(tuple(map(list, zip(*pairs, strict=True))), seconds)
+
+
+STANDINS: dict[str, Callable[..., Costed]] = {"block_task": block_task, "_fused": fused, "_sum": sum_of}
+STANDINS |= {"_together": together, "_on_spans": on_spans, "_pairs_on_spans": pairs_on_spans}
 
 
 class Nowhere(Stored):
@@ -108,17 +125,18 @@ def exact_pass(n_frames: int, n_workers: int) -> Callable[[], Any]:
     return lambda: product(x)
 
 
-def landmark_pass(n_frames: int, _: int) -> Callable[[], Any]:
+def landmark_pass(n_frames: int, n_workers: int) -> Callable[[], Any]:
     """One pass of so many frames past the landmarks."""
     stored = Nowhere(n_frames)
     data = da.from_array(stored, (16384, N_FEATURES), name="frames-nowhere", meta=np.empty((0, 0), np.float32))
     rows = Table(data, np.zeros(n_frames, np.int64), None)
     distance = Distance(Metric(21, PseudoInverse()), Axes(np.zeros(N_FEATURES), None), "quadratic", "float32")
-    decision = argparse.Namespace(distance=distance, lazy=n_frames > LAZY_FRAMES)
+    there = Workers(n_workers, 2**32)
+    decision = argparse.Namespace(distance=distance, lazy=n_frames > LAZY_FRAMES, workers=there)
     problem = Problem(rows, decision, EmbedConfig(), silent)  # type: ignore[arg-type]
-    anchors, block = persist([task(some_bytes, n) for n in (2000, SAMPLE)], "landmarks")
+    met = persist([task(landmark_graphs._met, *(task(some_bytes, n) for n in (2000, SAMPLE)))], "landmarks")[0]
     sample = np.linspace(0, n_frames - 1, SAMPLE).astype(int)
-    return lambda: landmark_graphs._carried(problem, "landmarks", sample, (anchors, block, 0.0))
+    return lambda: landmark_graphs._carried(problem, "landmarks", sample, met)
 
 
 def some_bytes(n: int) -> Sized:
@@ -135,14 +153,15 @@ def simulation(
 ) -> Iterator[tuple[Client, psutil.Process, Callable[[], dict[str, int]]]]:
     """A scheduler and its workers; the client, the scheduler's process, and what the workers have counted since."""
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "scheduler.json"
-        command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
+        file = Path(folder) / "address"
+        settings = os.environ | {"DASK_INTERNAL_INHERIT_CONFIG": dask.config.serialize(QUIET)}
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": Path(__file__).parent}
-        scheduler = subprocess.Popen([*command, "--no-dashboard", "--no-show", "--scheduler-file", file], **quiet)
+        quiet["env"] = settings
+        scheduler = subprocess.Popen([sys.executable, __file__, "--schedule", file], **quiet)
         try:
             while not file.exists():
                 time.sleep(0.1)
-            address = json.loads(file.read_text())["address"]
+            address = file.read_text()
             here = [sys.executable, __file__, "--serve", address, "--workers", str(n_workers), "--hasten", str(hasten)]
             workers = subprocess.Popen(here, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             try:
@@ -153,7 +172,7 @@ def simulation(
                     workers.stdin.flush()
                     return json.loads(workers.stdout.readline())
 
-                with Client(address) as client:
+                with Client(address, direct_to_workers=True) as client:  # as connect has it
                     yield client, psutil.Process(scheduler.pid), counts
             finally:
                 workers.kill()
@@ -161,6 +180,21 @@ def simulation(
         finally:
             scheduler.kill()
             scheduler.wait()
+
+
+async def schedule(file: Path) -> None:
+    """Be the scheduler that a run in a queue starts, until killed."""
+    async with QuietScheduler(host="127.0.0.1", port=0, dashboard=False) as scheduler:
+        file.with_suffix(".part").write_text(scheduler.address)
+        file.with_suffix(".part").rename(file)
+        await scheduler.finished()
+
+
+def idle(scheduler: psutil.Process, seconds: float) -> float:
+    """Share of a core that the scheduler takes while nothing is computed: heartbeats, mostly."""
+    before = cpu(scheduler)
+    time.sleep(seconds)
+    return (cpu(scheduler) - before) / seconds
 
 
 def cpu(process: psutil.Process) -> float:
@@ -181,23 +215,33 @@ def measured(once: Callable[[], Any], n_workers: int, watched: Any) -> dict[str,
     ideal = told["worker_us"] / 1e6 / n_workers
     return {
         "tasks": told["tasks"],
+        "fetches": told.get("fetches", 0),
+        "heartbeats": told.get("heartbeats", 0),
         "ideal_seconds": round(ideal, 2),
         "seconds": round(seconds, 2),
         "scheduler_cpu": round(scheduler_seconds, 2),
         "client_cpu": round(client, 2),
-        "scheduler_share": round(scheduler_seconds / ideal, 3),
         "client_share": round(client / ideal, 3),
         "megabytes_from_peers_per_worker": round(told.get("peer_bytes", 0) / n_workers / 1e6, 2),
         "megabytes_of_results": round(told.get("result_bytes", 0) / 1e6, 3),
     }
 
 
-def run(method: str, n_frames: int, n_workers: int, passes: int = 2, hasten: float = 1.0) -> dict[str, Any]:
-    """The last of some passes: in the first the blocks are made and sent. ``hasten`` shortens what workers wait."""
+def run(
+    method: str, n_frames: int, n_workers: int, passes: int = 2, hasten: float = 1.0, rest: float = 1.0
+) -> dict[str, Any]:
+    """The last of some passes: in the first the blocks are made and sent. ``hasten`` shortens what workers wait.
+
+    For so many seconds of ``rest`` the scheduler is watched with nothing to do.
+    """
     with simulation(n_workers, hasten) as watched:
         once = PASSES[method](n_frames, n_workers)
         for _ in range(passes):
             row = measured(once, n_workers, watched)
+        row["scheduler_idle"] = idle(watched[1], rest)
+        # As if the pass took the ideal time, whatever it took here: heartbeats come by the second.
+        busy = row["scheduler_cpu"] - row["scheduler_idle"] * row["seconds"]
+        row["scheduler_share"] = round(busy / row["ideal_seconds"] + row["scheduler_idle"], 3)
         memory = psutil.Process(os.getpid()).memory_info().rss, watched[1].memory_info().rss
     gib = dict(zip(("client_gib", "scheduler_gib"), (round(b / 2**30, 2) for b in memory), strict=True))
     return {"method": method, "n_frames": n_frames, "n_workers": n_workers, **row, **gib}
@@ -211,12 +255,18 @@ if __name__ == "__main__":
     parser.add_argument("--landmark-frames", type=int, default=10_000_000)
     parser.add_argument("--hasten", type=float, default=1.0, help="share of the modelled times that workers wait")
     parser.add_argument("--passes", type=int, default=2)
+    parser.add_argument("--rest", type=float, default=20.0, help="seconds without work, for what heartbeats take")
+    parser.add_argument("--schedule", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--serve", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.schedule:
+        asyncio.run(schedule(arguments.schedule))
+        sys.exit()
     if arguments.serve:
         asyncio.run(serve(arguments.serve, arguments.workers[0], STANDINS, arguments.hasten))
         sys.exit()
     n_of = {"exact": arguments.exact_frames, "landmarks": arguments.landmark_frames}
+    how = arguments.passes, arguments.hasten, arguments.rest
     for chosen in arguments.method:
         for number in arguments.workers:
-            print(json.dumps(run(chosen, n_of[chosen], number, arguments.passes, arguments.hasten)), flush=True)
+            print(json.dumps(run(chosen, n_of[chosen], number, *how)), flush=True)

@@ -66,15 +66,15 @@ def test_run__gives_the_same_bits_here_on_workers_and_by_choice_whatever_the_chu
 DURING = """
 import os, signal, sys, threading, time
 from manifold_observer.pipeline.cli import entry
-from manifold_observer.pipeline.graph import compute
-task, begun = compute._Call.__call__, []
+from manifold_observer.pipeline.graph import packing
+task, begun = packing.Call.__call__, []
 def instead(self, *inputs):
     begun.append(self)
     if len(begun) == {task}:
         assert threading.current_thread() is not threading.main_thread()
         {what}
     return task(self, *inputs)
-compute._Call.__call__ = instead
+packing.Call.__call__ = instead
 sys.argv[0] = "manifold-observer"
 entry.main()
 """

@@ -76,6 +76,7 @@ def test_pbs__jobs_compute_are_submitted_again_and_end(queue, tmp_path):
     ):
         assert client.scheduler.address.startswith("tls://127.0.0.1:")
         assert compute([task(abs, -4)]) == [4]
+        assert client.run_on_scheduler(lambda dask_scheduler: type(dask_scheduler).__name__) == "QuietScheduler"
         (first,) = client.run(os.getpid).values()
         (queue / "slow").touch()
         os.killpg(pids(queue)[0], signal.SIGKILL)

@@ -70,7 +70,23 @@ def test_products__tell_which_panels_are_done(tmp_path):
     assert set(seen) == {("pass", done, len(tiles.panels)) for done in range(len(tiles.panels) + 1)}
 
 
-WORKERS = [1, 2, 1000]
+@pytest.mark.parametrize("local", [False, True], ids=["one scale", "local scales"])
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@given(rng=generators(), chunks=st.integers(2, 24).flatmap(chunkings))
+@pytest.mark.usefixtures("in_this_thread")
+def test_kernel_panels__with_distances_on_the_way_have_the_bits_of_those_from_kept_ones(precision, local, rng, chunks):
+    tiles, scale, _ = tiled(rng, spans(chunks), precision, local)
+    panels = [
+        graph.compute(kernel.kernel_panels(tiles, distances, scale))
+        for distances in (kernel.distance_panels(tiles), None)
+    ]
+    for one, other in zip(*panels, strict=True):
+        assert one.corners == other.corners
+        for tile, same in zip(one.tiles, other.tiles, strict=True):
+            np.testing.assert_array_equal(tile, same)
+
+
+WORKERS = [1, 2, 4, 1000]
 
 
 @pytest.mark.parametrize("local", [False, True], ids=["one scale", "local scales"])
@@ -117,3 +133,18 @@ def test_disk_product__where_the_workers_add_up_tiles_that_cannot_be_kept_are_to
         found = [matmat(np.ones((45, 1))) for _ in range(2)][1]
     assert len(told) == 1
     np.testing.assert_allclose(found[:, 0], whole.sum(axis=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_workers", [1, 9, 64, 256, 1000])
+def test_tiling__a_panel_asks_for_two_groups_and_a_sum_for_its_panels_once(n_workers):
+    # What is asked for costs the scheduler as much as what is computed: a message for each that comes to a worker.
+    cut = spans([8] * 489)
+    tiles = kernel.tiling([dask.delayed(number, pure=False) for number in range(489)], cut, "float32", n_workers)
+    assert max(len(tiles.groups_of(plan)) for plan in tiles.panels) <= 2
+    terms = kernel._terms(tiles)
+    assert len(terms) == len(tiles.groups)
+    assert all(len(set(own.panels)) == len(own.panels) for own in terms)
+    asked = sum(len(own.panels) for own in terms)
+    assert asked <= 2 * len(tiles.panels)
+    for own, (first, stop) in zip(terms, tiles.group_spans, strict=True):
+        assert sum(unit[0].stop - unit[0].first for unit in own.units) == stop - first

@@ -3,6 +3,7 @@
 import pickle
 from pathlib import Path
 
+import dask
 import h5py
 import numpy as np
 import pytest
@@ -192,3 +193,20 @@ def test_plain__long_chunks_that_lie_as_they_are_cost_nothing(tmp_path, recwarn)
     recording = mo.open_recording(tmp_path / "a.zarr")
     assert not [one for one in recwarn if "chunks" in str(one.message)]
     assert source_of(recording.data).kept_bytes == 0
+
+
+def test_plain__samples_outside_the_edges_are_named_at_their_scale(tmp_path):
+    recording = _opened(tmp_path, "sound.wav")
+    lowest = float(recording.min())
+    edges = np.linspace(np.nextafter(lowest, 0), 1, 5)
+    with pytest.raises(
+        ValueError, match=rf"a sample of {lowest} lies outside the edges {edges[0]} \.\. 1.0, in samples"
+    ):
+        mo.histogram(recording, frame=10, edges=edges).compute()
+
+
+def test_plain__threads_read_their_own_places(tmp_path):
+    recording = _opened(tmp_path, "plain.npy")
+    with dask.config.set(scheduler="threads", num_workers=4):
+        found = recording.chunk(time=97).compute()
+    assert_array_equal(found, SAMPLES)

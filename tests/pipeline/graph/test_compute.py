@@ -15,6 +15,7 @@ from distributed import Client, LocalCluster, default_client
 
 from manifold_observer.pipeline.graph import compute as graph
 from manifold_observer.pipeline.graph.client import on_cluster
+from manifold_observer.pipeline.graph.kept import Of, array_of
 from strategies import misaligned
 
 
@@ -241,6 +242,7 @@ FIRST = """
 import dask, sys
 from manifold_observer.pipeline.graph import compute as graph
 from manifold_observer.pipeline.graph.client import on_cluster
+from manifold_observer.pipeline.graph.kept import Of, array_of
 assert "distributed" not in sys.modules
 for k in range(2):
     assert graph.compute([graph.task(abs, -k)]) == [k]
@@ -252,3 +254,30 @@ dask.config.get("distributed.comm.timeouts.connect")
 def test_compute__works_before_anybody_imported_distributed():
     done = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def pair(k):
+    return [k, k + 1], -k
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_stream_kept__second_values_come_here_in_order_by_a_task_a_worker(workers_here, at_once, monkeypatch):
+    monkeypatch.setattr(graph, "_PAIRS", 6)
+    asked, computing = [], graph.compute
+    monkeypatch.setattr(graph, "compute", lambda items: asked.append(len(items)) or computing(items))
+    with workers_here(2):
+        made = (graph.task(pair, k) for k in range(11))
+        kept, seconds = zip(*graph.stream_kept(made, 11, "mine", at_once=at_once), strict=True)
+        array = array_of([Of(whole, (0, 1)) for whole in kept], [1] * 11, None, np.atleast_1d, dtype=np.int64)
+        assert array.compute().tolist() == list(range(1, 12))
+    assert seconds == tuple(-k for k in range(11))
+    assert len(asked) == 2
+    assert max(asked) <= 2
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+def test_stream_kept__gives_the_same_without_a_cluster(scheduler):
+    with dask.config.set(scheduler=scheduler):
+        found = list(graph.stream_kept((graph.task(pair, k) for k in range(3)), 3, "mine"))
+        assert [second for _, second in found] == [0, -1, -2]
+        assert graph.compute([whole for whole, _ in found]) == [([k, k + 1], -k) for k in range(3)]

@@ -223,6 +223,6 @@ def test_plan__counts_what_workers_keep_and_nothing_of_it_here():
     plans = [
         mo.plan(frames, engine=mo.Engine(method="landmarks", landmarks=60, lazy=lazy)) for lazy in ("never", "always")
     ]
-    kept = memory.coordinate_bytes(N, 6, plans[0].n_workers)
+    kept = memory.coordinate_bytes(N, 6, plans[0].n_workers, 4)
     assert plans[1].peak_worker_bytes - plans[0].peak_worker_bytes == kept
     assert plans[0].peak_caller_bytes - plans[1].peak_caller_bytes >= 8 * 7 * N

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import manifold_observer.pipeline as mo
+from manifold_observer.pipeline.embedding import known as known_frames
 from manifold_observer.pipeline.embedding.known import embedded_numbers
 from manifold_observer.pipeline.observers.starts import begun
 from manifold_observer.tasks.observers import bank
@@ -253,3 +254,23 @@ def test_embed__of_long_silences_takes_its_scale_from_the_frames_that_differ():
     assert 0.05 < embedding["eigenvalue"][0] < 1
     state = mo.observe(embedding, frames)["state"]
     assert abs(np.corrcoef(state[:, 0], bursts)[0, 1]) > 0.5 or abs(np.corrcoef(state[:, -2], bursts)[0, 1]) > 0.5
+
+
+def test_observe__of_embedded_frames_in_many_chunks_takes_few_tasks_and_reads_none_of_them(embedding, monkeypatch):
+    chunked = FRAMES[:LEARNT].chunk(frame=10)
+    known = embedding.assign(reference=chunked.drop_vars(chunked.coords))
+    monkeypatch.setattr(known_frames, "_telling", None)  # which frames to compare: none, where both are one array
+    state = mo.observe(known, chunked)
+    assert state["state"].chunks == ((LEARNT,), (5,))
+    xr.testing.assert_equal(
+        state.compute(), mo.observe(embedding.assign(reference=known["reference"]), chunked).compute()
+    )
+    monkeypatch.undo()
+    xr.testing.assert_equal(state["state"].compute(), mo.observe(embedding, FRAMES[:LEARNT])["state"])
+
+
+def test_observe__of_other_arrays_compares_values_whatever_their_times(embedding):
+    moved = (FRAMES[:LEARNT] + 1.0).chunk(frame=10)
+    known = embedding.assign(reference=FRAMES[:LEARNT].drop_vars(FRAMES.coords).chunk(frame=10))
+    assert (embedded_numbers(known, moved) == -1).all()
+    assert (embedded_numbers(known, FRAMES[:LEARNT].chunk(frame=7)) == np.arange(LEARNT)).all()

@@ -1,0 +1,46 @@
+"""Bounds of memory count what runs at once."""
+
+import dask
+import numpy as np
+import xarray as xr
+from distributed import Client, LocalCluster
+
+import manifold_observer.pipeline as mo
+from manifold_observer.pipeline.engine import memory
+from manifold_observer.tasks.engine.covariance import PseudoInverse
+from manifold_observer.tasks.engine.distance import Distance
+from manifold_observer.tasks.engine.moments import Axes
+from manifold_observer.tasks.engine.slab import Metric
+from strategies import smooth_motion
+
+DISTANCE = Distance(Metric(21, PseudoInverse()), Axes(np.zeros(20), None), "quadratic", "float32")
+
+
+def _few_landmarks(shape):
+    return memory.landmark_memory(shape, 500)
+
+
+def test_memory__a_worker_runs_a_task_on_each_of_its_threads():
+    one, four = (memory.Shape(10**5, DISTANCE, 2048, 21, threads) for threads in (1, 4))
+    few = memory.Shape(3000, DISTANCE, 2048, 21, 4)  # two blocks
+    for bound in (
+        lambda shape: memory.exact_memory(shape, "recomputed", 4, 2),
+        lambda s: memory.landmark_memory(s, 500),
+    ):
+        assert bound(four).task == bound(one).task
+        assert bound(four).worker - bound(one).worker == 3 * bound(one).task
+        assert bound(few).worker - bound(few._replace(threads=1)).worker == bound(few).task
+
+
+def test_plan__counts_the_threads_of_workers():
+    frames = xr.DataArray(smooth_motion(np.random.default_rng(1), 3000, 6), dims=("frame", "feature"))
+    found = []
+    for threads in (1, 3):
+        with dask.config.set(scheduler="threads", num_workers=threads):
+            found.append(mo.plan(frames, n_modes=3))
+    assert found[1].peak_worker_bytes == found[0].peak_worker_bytes + 2 * found[0].bytes_per_task
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=3, processes=False, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster),
+    ):
+        assert mo.plan(frames, n_modes=3).peak_worker_bytes == found[1].peak_worker_bytes
