@@ -1,7 +1,7 @@
-"""Arrays that lie in files as they would lie in memory: their rows are read straight into the room of who asks.
+"""Arrays that lie in files as they would in memory: their rows are read straight into a buffer, without a library.
 
 Libraries copy such rows several times, a call for every few of them costs as much again, and nothing is computed
-meanwhile. Where an array is stored otherwise, or a part of it is missing, libraries read it as ever.
+meanwhile. Arrays that are stored otherwise, or of which a part is missing, are left to their libraries.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class _Open:
         return self.next - place
 
     def _some(self, room: memoryview) -> int:
-        """Some of the bytes, from a place that is told: forked processes share where a file stands."""
+        """Some of the bytes, from a given place: forked processes share the position of an open file."""
         if hasattr(os, "preadv"):
             return os.preadv(self.file.fileno(), [room], self.next)
         self.file.seek(self.next)

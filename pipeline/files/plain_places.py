@@ -86,7 +86,7 @@ def _looked_for(path: Path, array: Any) -> Fixed | None:
         written = None if path.is_dir() else last_written(str(path.absolute()))
         found = None if look is None else look(path, array)
         return None if found is None else Fixed(found, written)
-    except (AttributeError, KeyError, OSError, TypeError, ValueError):
+    except (AttributeError, KeyError, OSError, RuntimeError, TypeError, ValueError):
         return None  # another version of the library, say: it reads its array itself
 
 

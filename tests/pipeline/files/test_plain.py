@@ -255,6 +255,17 @@ def test_plain__a_file_that_was_written_to_is_left_to_its_library(tmp_path, name
     assert_array_equal(recording.values, SAMPLES)
 
 
+@pytest.mark.parametrize("error", [AttributeError, NotImplementedError, ValueError])
+def test_plain__what_a_library_does_not_tell_is_left_to_it(tmp_path, monkeypatch, error):
+    def ask(path, wrapper):
+        raise error
+
+    monkeypatch.setattr("manifold_observer.pipeline.files.plain_places._in_zarr", ask)
+    recording = _opened(tmp_path, "v3.zarr")
+    assert source_of(recording.data).rows is None
+    assert_array_equal(recording.values, SAMPLES)
+
+
 def _is_open(path):
     return str(path) in [one.path for one in psutil.Process().open_files()]
 
