@@ -72,7 +72,8 @@ class Engine:
     with resident ones, otherwise 1e-4. With landmarks it decides how many, and how many exact passes follow; without
     it theirs is estimated, whatever it is."""
     max_passes: int = setting(60, least=1)
-    """Largest number of passes over the kernel."""
+    """Largest number of passes over the kernel, counted in passes of 20 vectors: with local tiles, whose passes have
+    as few as 8, up to 2.5 times as many."""
     max_core_hours: float = 24.0
     """Work beyond which a residual_tolerance with landmarks takes no more of them and no exact pass, counted in
     multiplications at 40 billion a second and core."""

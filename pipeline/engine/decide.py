@@ -25,7 +25,7 @@ from ..graph.spans import Span
 from .blocks import Part, Table, degenerate, local_metric, part_of, slab_of
 from .config import MORE_AXES, USUAL_AXES, EmbedConfig
 from .cuts import tile_size
-from .eigensolve import SPARE, WIDTH, wanted_modes
+from .eigensolve import NARROW, WIDTH, allowed_passes, block_width, wanted_modes
 from .memory import (
     EXACT_FRAMES,
     LOCAL_BYTES,
@@ -128,7 +128,7 @@ def settle(n_frames: int, distance: Distance, float32_error: float, config: Embe
         _check_promised(config)
     passes_sure = method == "exact" or (config.refine and not promised)
     home = choose_home(n_frames, distance.itemsize, config.home, there) if passes_sure else "none"
-    passes = expected_passes(method, home, config)
+    passes = expected_passes(n_frames, method, home, config)
     # Exact passes, and those of a promise, have all vectors here.
     lazy = (
         home == "none"
@@ -152,7 +152,7 @@ def _check_promised(config: EmbedConfig) -> None:
 
 def shape_of(n_frames: int, distance: Distance, config: EmbedConfig, threads: int = 1) -> Shape:
     """Sizes of an embedding on workers of so many threads."""
-    width = max(WIDTH, wanted_modes(config, n_frames) + SPARE) + 1
+    width = block_width(wanted_modes(config, n_frames)) + 1
     return Shape(n_frames, distance, config.tile or tile_size(n_frames), width, threads)
 
 
@@ -218,7 +218,7 @@ def choose_home(n_frames: int, itemsize: int, wanted: str, there: Workers) -> st
     return "recomputed" if wanted == "auto" else wanted
 
 
-def expected_passes(method: str, home: str, config: EmbedConfig) -> int:
+def expected_passes(n_frames: int, method: str, home: str, config: EmbedConfig) -> int:
     """Passes over the kernel, as measured.
 
     A digit of the residual takes 1.15 passes from landmarks, one from random vectors after two for a start, and 1.6
@@ -233,7 +233,8 @@ def expected_passes(method: str, home: str, config: EmbedConfig) -> int:
         needed = math.ceil(digits - 1e-9) + 2
     else:
         needed = round(1.15 * digits)
-    return min(needed + (config.alpha != 0), config.max_passes)
+    width = block_width(wanted_modes(config, n_frames), NARROW if home == "local" else WIDTH)
+    return min(needed, allowed_passes(config, width)) + (config.alpha != 0)
 
 
 def _bounds(
@@ -267,7 +268,8 @@ def _what_fits(shape: Shape, method: str, home: str, config: EmbedConfig, there:
         return "home='recomputed' would fit."
     if method == "landmarks" and config.refine and landmark_memory(shape, config.n_landmarks).worker <= there.limit:
         return "refine=0 would fit."
-    for m in (config.n_landmarks, 2000, 1000, 500, 200):
+    # A local scale needs all pairs.
+    for m in () if config.epsilon == "local" else (config.n_landmarks, 2000, 1000, 500, 200):
         if m <= config.n_landmarks and landmark_memory(shape, m).worker <= there.limit:
             return f"method='landmarks' with landmarks={m} would fit."
     return f"Give the workers more memory, or take fewer features{fewer_threads(there)}."
