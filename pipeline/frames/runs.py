@@ -188,6 +188,8 @@ def require_features(frames: xr.DataArray) -> Memory | None:
     ValueError
         The predicted peak of a worker is above its limit.
     """
+    if task_memory(frames) is None:
+        return None
     there = workers()
     memory = task_memory(frames, there.threads)
     if memory is not None:
