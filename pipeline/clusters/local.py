@@ -23,7 +23,7 @@ from .scratch import explained_start, scratch
 
 # Dask's profiler doubles the cost of small tasks, its malloc settings give every tile fresh pages from the system,
 # which costs a sixth of a pass, and five processes that look at their clocks every 20 ms take a tenth of a core
-# (QUIET is for every scheduler that is started here: a sixtieth of a core, with nothing to do).
+# (QUIET is for every scheduler that is started here: an idle one takes a sixtieth).
 # Tasks are stolen once a second, most of a pass. A worker that is away when 15 s have passed since it was lost an
 # earlier time would never be started again. The web servers of scheduler and workers know no passwords.
 QUIET = {"distributed.admin.tick.interval": "500ms"}
