@@ -114,7 +114,7 @@ def _scheduler(memory_limit: int, loop: Any, dashboard: bool, folder: str) -> Lo
         threads_per_worker=1,
         processes=True,
         worker_class=_Nanny,
-        preload=[*dask.config.get("distributed.worker.preload"), _READY],
+        **_preloads(),
         host=_LOOPBACK,
         security=Security.temporary(),
         dashboard_address=f"{_LOOPBACK}:0",
@@ -124,6 +124,17 @@ def _scheduler(memory_limit: int, loop: Any, dashboard: bool, folder: str) -> Lo
         silence_logs=logging.CRITICAL,  # the command reports a failed task once
         loop=loop,
     )
+
+
+def _preloads() -> dict[str, Any]:
+    """What workers load as they start: what the user's settings of Dask say, and what tasks need."""
+    theirs = dask.config.get("distributed.worker.preload") or []
+    words = dask.config.get("distributed.worker.preload-argv") or []
+    apart = bool(words) and not isinstance(words[0], str)  # words for each, of which there must be as many
+    return {
+        "preload": [*([theirs] if isinstance(theirs, str) else theirs), _READY],
+        "preload_argv": [*words, []] if apart else words,
+    }
 
 
 @contextmanager
