@@ -17,11 +17,12 @@ from manifold_observer.tasks.engine.panel import DIAGONAL_FRAMES
 from ..engine.blocks import Part, Table, check_moments, degenerate, part_of, slab_of, table
 from ..engine.condition import choose_conditioning, is_scaled
 from ..engine.config import EmbedConfig, Engine, Geometry
-from ..engine.cuts import deal, landmark_spans, sample_spans, spans_together
+from ..engine.cuts import deal, landmark_spans, sample_spans
 from ..engine.decide import Decision, decide, measure, shape_of
 from ..engine.diagnosis import check_values
 from ..engine.foresight import foresee_of_runs, in_words
 from ..engine.memory import EXACT_FRAMES, LOCAL_BYTES, Shape, tile_bytes
+from ..engine.passing import together
 from ..engine.problem import Problem
 from ..engine.promise import with_passes
 from ..frames.given import takes_frames
@@ -215,7 +216,7 @@ def _plan(rows: Table, whole: Table, config: EmbedConfig) -> Plan:
         problem = Problem(whole._replace(conditioning=rows.conditioning), decision, config, silent)
         foreseen = foresee_of_runs(problem).expected
         decision = with_passes(problem, foreseen)
-    tasks = _tasks(shape, decision)
+    tasks = _tasks(shape, decision, whole)
     seconds = _seconds(shape, _timed(rows, shape, decision.workers.number), decision, config, tasks, foreseen)
     return Plan(
         n_frames=n_frames,
@@ -252,7 +253,7 @@ def _timed(rows: Table, shape: Shape, n_workers: int) -> timing.Rates:
     )
 
 
-def _tasks(shape: Shape, decision: Decision) -> int:
+def _tasks(shape: Shape, decision: Decision, whole: Table) -> int:
     """Tasks of all stages."""
     n_blocks = -(-shape.n_frames // shape.tile)
     dealing = deal(n_blocks, shape.tile**2 * shape.itemsize, decision.workers.number)
@@ -261,7 +262,7 @@ def _tasks(shape: Shape, decision: Decision) -> int:
     if decision.method == "exact":
         return exact
     spans = len(landmark_spans(shape.n_frames, shape.n_axes))
-    return (exact if decision.passes else 0) + 2 * -(-spans // spans_together(spans, decision.workers.number))
+    return (exact if decision.passes else 0) + 2 * -(-spans // together(whole, spans, decision.workers))
 
 
 def _landmarks(shape: Shape, decision: Decision, config: EmbedConfig, foreseen: Expected | None) -> int:

@@ -23,9 +23,9 @@ from ..graph.limits import LAZY_FRAMES, Memory, Workers, fewer_threads, gib, req
 from ..graph.progress import Progress, silent
 from ..graph.spans import Span
 from .blocks import Part, Table, degenerate, local_metric, part_of, slab_of
-from .config import EmbedConfig
+from .config import MORE_AXES, USUAL_AXES, EmbedConfig
 from .cuts import tile_size
-from .eigensolve import SPARE, WIDTH, wanted_modes
+from .eigensolve import NARROW, WIDTH, allowed_passes, block_width, wanted_modes
 from .memory import (
     EXACT_FRAMES,
     LOCAL_BYTES,
@@ -36,7 +36,7 @@ from .memory import (
     projected_memory,
     tile_bytes,
 )
-from .shrink import Shrunk, leading, shrink
+from .shrink import Shrunk, further, leading, shrink
 
 TOLERANCES = {"local": 1e-10, "resident": 1e-6, "disk": 1e-4, "recomputed": 1e-4}
 """Largest residual, by where the tiles are: passes over recomputed tiles are dear."""
@@ -128,7 +128,7 @@ def settle(n_frames: int, distance: Distance, float32_error: float, config: Embe
         _check_promised(config)
     passes_sure = method == "exact" or (config.refine and not promised)
     home = choose_home(n_frames, distance.itemsize, config.home, there) if passes_sure else "none"
-    passes = expected_passes(method, home, config)
+    passes = expected_passes(n_frames, method, home, config)
     # Exact passes, and those of a promise, have all vectors here.
     lazy = (
         home == "none"
@@ -152,7 +152,7 @@ def _check_promised(config: EmbedConfig) -> None:
 
 def shape_of(n_frames: int, distance: Distance, config: EmbedConfig, threads: int = 1) -> Shape:
     """Sizes of an embedding on workers of so many threads."""
-    width = max(WIDTH, wanted_modes(config, n_frames) + SPARE) + 1
+    width = block_width(wanted_modes(config, n_frames)) + 1
     return Shape(n_frames, distance, config.tile or tile_size(n_frames), width, threads)
 
 
@@ -218,7 +218,7 @@ def choose_home(n_frames: int, itemsize: int, wanted: str, there: Workers) -> st
     return "recomputed" if wanted == "auto" else wanted
 
 
-def expected_passes(method: str, home: str, config: EmbedConfig) -> int:
+def expected_passes(n_frames: int, method: str, home: str, config: EmbedConfig) -> int:
     """Passes over the kernel, as measured.
 
     A digit of the residual takes 1.15 passes from landmarks, one from random vectors after two for a start, and 1.6
@@ -233,7 +233,8 @@ def expected_passes(method: str, home: str, config: EmbedConfig) -> int:
         needed = math.ceil(digits - 1e-9) + 2
     else:
         needed = round(1.15 * digits)
-    return min(needed + (config.alpha != 0), config.max_passes)
+    width = block_width(wanted_modes(config, n_frames), NARROW if home == "local" else WIDTH)
+    return min(needed, allowed_passes(config, width)) + (config.alpha != 0)
 
 
 def _bounds(
@@ -267,7 +268,8 @@ def _what_fits(shape: Shape, method: str, home: str, config: EmbedConfig, there:
         return "home='recomputed' would fit."
     if method == "landmarks" and config.refine and landmark_memory(shape, config.n_landmarks).worker <= there.limit:
         return "refine=0 would fit."
-    for m in (config.n_landmarks, 2000, 1000, 500, 200):
+    # A local scale needs all pairs.
+    for m in () if config.epsilon == "local" else (config.n_landmarks, 2000, 1000, 500, 200):
         if m <= config.n_landmarks and landmark_memory(shape, m).worker <= there.limit:
             return f"method='landmarks' with landmarks={m} would fit."
     return f"Give the workers more memory, or take fewer features{fewer_threads(there)}."
@@ -304,11 +306,24 @@ def measure(rows: Table, total: Moments, config: EmbedConfig, progress: Progress
         return Measured(metric, Axes(total.mean, None))
     if config.max_axes is None and config.shrinkage == "none":
         return Measured(metric, span_axes(total)._replace(conditioning=rows.conditioning))
-    turned = leading(rows, total, config.max_axes or rows.n_features)
+    turned = leading(rows, total, _most_axes(rows, config))
+    usual = turned.first(USUAL_AXES) if config.max_axes == "auto" else turned
     if config.shrinkage == "none":
-        return Measured(metric, turned.axes)
-    shrunk = shrink(rows, turned, config.window, config, progress)
-    return Measured(metric._replace(shrinkage=shrunk.how), turned.axes, shrunk)
+        return Measured(metric, usual.axes)
+    shrunk = shrink(rows, usual, config.window, config, progress)
+    if config.max_axes == "auto" and turned.axes.width == MORE_AXES:
+        beyond = further(rows, turned, config.window, shrunk, config)
+        if not beyond.lasts:
+            return Measured(metric._replace(shrinkage=shrunk.how), usual.axes, shrunk._replace(further=beyond))
+        usual, shrunk = turned, shrink(rows, turned, config.window, config, progress, beyond)
+    return Measured(metric._replace(shrinkage=shrunk.how), usual.axes, shrunk)
+
+
+def _most_axes(rows: Table, config: EmbedConfig) -> int:
+    """Axes that are looked at."""
+    if config.max_axes == "auto":
+        return MORE_AXES
+    return int(config.max_axes or rows.n_features)
 
 
 def _probed(rows: Table, metric: Metric, axes: Axes, form: str) -> Probe:

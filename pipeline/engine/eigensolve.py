@@ -51,6 +51,22 @@ def wanted_modes(config: EmbedConfig, n: int) -> int:
     return min(config.n_modes or (GAP_MODES if config.preset == "paper" else USUAL_MODES), n - 2)
 
 
+def block_width(wanted: int, least: int = WIDTH) -> int:
+    """Vectors that a block has, of which so many are wanted."""
+    return max(least, wanted + SPARE)
+
+
+def allowed_passes(config: EmbedConfig, width: int) -> int:
+    """Passes with blocks of so many vectors that ``max_passes`` allows: it counts those of 20 vectors.
+
+    Examples
+    --------
+    >>> [allowed_passes(EmbedConfig(max_passes=10), width) for width in (8, 14, 20, 30)]
+    [25, 14, 10, 10]
+    """
+    return config.max_passes * WIDTH // min(width, WIDTH)
+
+
 def solve(
     matmat: MatMat,
     n: int,
@@ -96,11 +112,10 @@ def solve(
     Raises
     ------
     RuntimeError
-        ``config.max_passes`` were not enough.
+        The passes that :func:`allowed_passes` gives were not enough.
     """
     wanted = wanted_modes(config, n)
-    width = max(width, wanted + SPARE)
-    allowed = config.max_passes * max(1, WIDTH // width)  # passes of few vectors count as less than one
+    width = block_width(wanted, width)
     begun = checkpoint.load() or _first_pass(matmat, n, config, width, warm, checkpoint)
     operator = lanczos.Normalised(begun.degrees, config.alpha, begun.density_degrees)
 
@@ -116,13 +131,14 @@ def solve(
             begun.krylov,
             wanted,
             tolerance=tolerance if passes is None else 0.0,
-            max_passes=passes or most or allowed,
+            max_passes=passes or most or allowed_passes(config, width),
             on_pass=on_pass,
             enough=passes is not None or most is not None,
         )
     except lanczos.NotConvergedError as error:
+        counted = f" (which counts passes of {WIDTH} vectors)" if width < WIDTH else ""
         raise RuntimeError(
-            f"embed: the eigensolve did not converge: {error}. Give more than max_passes={config.max_passes}, "
+            f"embed: the eigensolve did not converge: {error}. Give more than max_passes={config.max_passes}{counted}, "
             "a larger residual_tolerance=, or another epsilon=."
         ) from None
     psi = diffusion.coordinates(operator.deflated(pairs.vectors), operator.scaling, config.alpha, begun.degrees)

@@ -112,6 +112,7 @@ def _passes(
     tolerance = config.residual_tolerance or TOLERANCES[home]
     tiles, distances = _tiles(problem)
     with _product(home, tiles, distances, scale, checkpoint, problem.progress) as matmat:
+        del distances
         solved = solve(
             matmat,
             problem.table.n_frames,
@@ -150,9 +151,13 @@ def _product(
     """Product with the kernel, its tiles in the home that was chosen; what lies on disk is gone at the end."""
     if home == "local" and distances is not None:
         with threads_here() as over:
-            yield local_product(tiles, distances, scale, progress, over)
+            product = local_product(tiles, distances, scale, progress, over)
+            del distances  # they may lie beside the kernel, which is all that is wanted from here on
+            yield product
     elif home == "resident":
-        yield resident_product(tiles, distances, scale, progress)
+        product = resident_product(tiles, distances, scale, progress)
+        del distances
+        yield product
     elif home == "recomputed":
         yield recomputed_product(tiles, scale, progress)
     else:

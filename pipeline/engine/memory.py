@@ -28,9 +28,13 @@ class Shape(NamedTuple):
     threads: int = 1
 
     @property
-    def at_once(self) -> int:
-        """Tasks that a worker runs at once, at most."""
-        return min(self.threads, -(-self.n_frames // self.tile))
+    def n_blocks(self) -> int:
+        """Blocks of all frames."""
+        return -(-self.n_frames // self.tile)
+
+    def at_once(self, n_tasks: int) -> int:
+        """Tasks that a worker runs at once, at most, where a stage has so many beside those that make the blocks."""
+        return min(self.threads, max(n_tasks, self.n_blocks))
 
     @property
     def n_axes(self) -> int:
@@ -97,11 +101,12 @@ def exact_memory(shape: Shape, home: str, passes: int, n_workers: int) -> Memory
     """
     n, side = shape.n_frames, min(shape.tile, shape.n_frames)
     tile = side * side * shape.itemsize
-    dealing = deal(-(-n // side), tile, n_workers)
-    units, largest = len(dealing.units(-(-n // side))), 2**dealing.level
+    dealing = deal(shape.n_blocks, tile, n_workers)
+    units, largest = len(dealing.units(shape.n_blocks)), 2**dealing.level
+    n_panels = dealing.panels(shape.n_blocks)
     panel = tile * largest**2
     vectors = 2 * largest * side * shape.width
-    many = dealing.panels(-(-n // side)) > MANY_PANELS
+    many = n_panels > MANY_PANELS
     summing = 2 * units * vectors * shape.itemsize if many else 0
     keeps = home in ("local", "resident")
     copies = 2 if keeps and n <= EXACT_MEDIAN_FRAMES else 1
@@ -111,7 +116,7 @@ def exact_memory(shape: Shape, home: str, passes: int, n_workers: int) -> Memory
     summed = (8 + (3 + dealing.level) * shape.itemsize) * vectors  # one sum a level may wait for its sibling
     multiplying = tiles + (panel if keeps else 0) + 2 * shape.block_bytes(side) + summed
     task = max(shape.making_bytes(side), multiplying, summing)
-    worker = BASE_BYTES + shape.block_bytes(n) + kept + shape.at_once * task + 8 * n * shape.n_axes
+    worker = BASE_BYTES + shape.block_bytes(n) + kept + shape.at_once(n_panels) * task + 8 * n * shape.n_axes
     krylov = 8 * n * shape.width * (2 * passes + 6)
     gathered = 8 * n * shape.width * (2 if many else units + 1)
     whole = 2 * tile_bytes(n, shape.itemsize) if home == "local" else 0
@@ -151,7 +156,8 @@ def landmark_memory(shape: Shape, n_landmarks: int, route: str = "nystrom", kept
     many = max(carrying, gathering, linking if route == "diffusion" else 0)
     always = 2 * shape.sparse_bytes(met) + 2**26 + (kept or 0)
     caller = CALLER_BYTES + 2**26 + (8 * n * (6 * shape.width + 8) if kept is None else 0)
-    return Memory(max(many, solving), BASE_BYTES + always + max(shape.at_once * many, solving), caller)
+    at_once = shape.at_once(-(-n // landmark_rows(n, p)))
+    return Memory(max(many, solving), BASE_BYTES + always + max(at_once * many, solving), caller)
 
 
 def coordinate_bytes(n_frames: int, n_modes: int, n_workers: int, n_axes: int = 0) -> int:
@@ -183,7 +189,8 @@ def projected_memory(shape: Shape, n_landmarks: int) -> Memory:
     many = max(carrying, _slab_bytes(gather_rows(n, shape.n_axes), shape.n_axes) + 2 * shape.sparse_bytes(met))
     kept = 2 * shape.sparse_bytes(2 * n_landmarks + 256) + 8 * 4 * n_landmarks**2 + 2**26
     caller = CALLER_BYTES + 8 * n * (6 * shape.width + 8) + 3 * 8 * n_landmarks**2 + 2**26
-    return Memory(max(many, solving), BASE_BYTES + kept + max(shape.at_once * many, solving), caller)
+    at_once = shape.at_once(-(-n // landmark_rows(n, shape.n_axes)))
+    return Memory(max(many, solving), BASE_BYTES + kept + max(at_once * many, solving), caller)
 
 
 def strip_bytes(shape: Shape, n_met: int) -> int:

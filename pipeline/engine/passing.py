@@ -14,6 +14,7 @@ from manifold_observer.tasks.engine.distance import Distance
 
 from ..graph.compute import stream, stream_kept, task
 from ..graph.kept import Of
+from ..graph.limits import Workers
 from ..graph.placing import placed, places
 from ..graph.slabs import Later, Reading, source_of
 from ..graph.spans import Span
@@ -84,14 +85,23 @@ def _tasks(
     taking: Callable[..., Any], function: Callable[..., Any], problem: Problem, spans: list[Own], others: Any
 ) -> _Tasks:
     """Tasks for all spans; where workers are many, neighbouring spans are for the same one."""
-    there, alone = problem.decision.workers, not _reads_itself(problem.table)
-    n_workers = there.number * there.threads if there.number > 1 else 1  # each thread takes a task
-    together = 1 if alone else spans_together(len(spans), n_workers)
-    groups = [spans[first : first + together] for first in range(0, len(spans), together)]
+    there = problem.decision.workers
+    several = together(problem.table, len(spans), there)
+    groups = [spans[first : first + several] for first in range(0, len(spans), several)]
     made = (task(taking, function, problem.distance, _pieces(problem, group), *others) for group in groups)
-    if alone or n_workers < _MANY_WORKERS:
+    if not _reads_itself(problem.table) or _takers(there) < _MANY_WORKERS:
         return _Tasks(made, len(groups), at_once=False)
     return _Tasks(_placed(made, len(groups)), len(groups), at_once=True)
+
+
+def together(table: Table, n_spans: int, there: Workers) -> int:
+    """How many of the spans of a table one task takes."""
+    return spans_together(n_spans, _takers(there)) if _reads_itself(table) else 1
+
+
+def _takers(there: Workers) -> int:
+    """Threads that take a task each; of one worker, which needs no groups, none is counted but the first."""
+    return there.number * there.threads if there.number > 1 else 1
 
 
 def _placed(made: Iterator[Delayed], number: int) -> list[Delayed]:

@@ -114,7 +114,10 @@ def _each(
 ) -> list[Any]:
     """What a function says of every panel, where the panel is."""
     if isinstance(distances[0], Panel):
-        return [function(*own) for own in zip(distances, *given)]  # noqa: B905 - what is repeated has no end
+        progress(stage, 0, len(distances))
+        found = [function(*own) for own in zip(distances, *given)]  # noqa: B905 - what is repeated has no end
+        progress(stage, len(distances), len(distances))
+        return found
     return compute([task(function, *own) for own in zip(distances, *given)], stage, progress)  # noqa: B905
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
+from threading import current_thread
 from typing import Any
 
 import dask
@@ -37,7 +38,25 @@ def threads_here() -> Iterator[Callable[..., Any]]:
 
 
 def n_threads_here() -> int:
-    """How many threads Dask's scheduler of threads would take; one where another scheduler was chosen."""
-    if on_cluster() or dask.config.get("scheduler", None) not in _THREADED:
+    """How many threads Dask would compute in: those of a pool that was chosen, one where its scheduler has none.
+
+    Outside the thread that imported Dask it takes as many as Python gives a pool by default: more than there are cores.
+    """
+    chosen = dask.config.get("scheduler", None)
+    if on_cluster():
         return 1
-    return int(dask.config.get("num_workers", None) or CPU_COUNT)
+    if isinstance(chosen, Executor):
+        return _threads_of(chosen)
+    if (chosen.lower() if isinstance(chosen, str) else chosen) not in _THREADED:
+        return 1
+    pool, number = dask.config.get("pool", None), dask.config.get("num_workers", None)
+    if pool is not None:
+        return _threads_of(pool)
+    if number is None and current_thread() is dask.threaded.main_thread:
+        return int(CPU_COUNT)
+    return _threads_of(ThreadPoolExecutor(number))
+
+
+def _threads_of(pool: Any) -> int:
+    """Threads of a pool of Python's, of either kind: neither tells them in public."""
+    return int(getattr(pool, "_max_workers", None) or getattr(pool, "_processes", None) or CPU_COUNT)

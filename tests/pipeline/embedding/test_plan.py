@@ -215,6 +215,19 @@ def test_what_fits__names_landmarks_that_fit(there):
         decide.settle(200_000, distance_of(4, "quadratic"), 0.0, config)
 
 
+def test_what_fits__a_local_scale_is_not_sent_to_landmarks(there):
+    options = 3_000_000, distance_of(4, "quadratic"), 0.0
+    there(2, 2**29)
+    assert "landmarks=" in refusal(*options, EmbedConfig(method="exact"))
+    assert "landmarks=" not in refusal(*options, EmbedConfig(epsilon="local"))
+
+
+def refusal(*settled):
+    with pytest.raises(ValueError, match=r"needs .* per worker, but the limit is") as caught:
+        decide.settle(*settled)
+    return str(caught.value)
+
+
 def test_what_fits__exact_passes_that_follow_a_tolerated_residual_must_fit_too(there):
     options = 3_000_000, distance_of(4, "quadratic"), 0.0
     promised = EmbedConfig(method="landmarks", residual_tolerance=1e-2, landmarks=256)

@@ -6,6 +6,7 @@ import os
 import signal
 import tempfile
 import threading
+import weakref
 
 import dask
 import numpy as np
@@ -93,6 +94,65 @@ def test_embed__a_local_scale_of_noise_converges():
     embedding = mo.embed(noise, epsilon="local", engine=mo.Engine(home="local", precision="float32"))
     assert embedding.attrs["passes"] <= 20
     assert embedding["residual"].max() <= 1e-10
+
+
+@pytest.mark.parametrize(("epsilon", "looks"), [("median", []), ("local", ["scale"]), (9.0, [])])
+@pytest.mark.usefixtures("in_this_thread", "few_landmarks")
+def test_embed__tells_the_stages_of_every_home_in_their_order(epsilon, looks):
+    for home in ("local", "resident"):
+        told = []
+        engine = mo.Engine(home=home, tile=128)
+        mo.embed(FRAMES, n_modes=3, epsilon=epsilon, engine=engine, progress=lambda *step, told=told: told.append(step))
+        stages = list(dict.fromkeys(stage for stage, _, _ in told))
+        made = [stage for stage in stages if stage in ("distances", "scale", "kernel", "eigensolve")]
+        first = [] if home == "resident" and epsilon == 9.0 else ["distances"]
+        assert made == [*first, *looks, "kernel", "eigensolve"]
+        for stage in (*first, *looks, "kernel"):
+            own = [(done, total) for name, done, total in told if name == stage]
+            assert own[0][0] == 0
+            assert own[-1][0] == own[-1][1] > 0
+
+
+class Watched(list):
+    """A list that can be asked whether it is still there."""
+
+
+@pytest.mark.parametrize("home", ["local", "resident"])
+@pytest.mark.parametrize("way", [{}, {"method": "landmarks", "landmarks": 50, "refine": 1}])
+@pytest.mark.usefixtures("in_this_thread", "few_landmarks")
+def test_embed__distances_are_gone_when_the_passes_begin(home, way, monkeypatch):
+    made, there = [], []
+
+    def watching(function):
+        def watched(*arguments):
+            found = Watched(function(*arguments))
+            made.append(weakref.ref(found))
+            return found
+
+        return watched
+
+    made_product = getattr(ways, f"{home}_product")
+
+    def product(*arguments):
+        multiply = made_product(*arguments)
+        return lambda x: (there.append([one() is not None for one in made]), multiply(x))[1]
+
+    for name in ("compute", "persist"):
+        monkeypatch.setattr(ways, name, watching(getattr(ways, name)))
+    monkeypatch.setattr(ways, f"{home}_product", product)
+    mo.embed(FRAMES, n_modes=3, engine=mo.Engine(home=home, tile=128, **way))
+    assert there
+    assert set(map(tuple, there)) == {(False,)}
+
+
+@pytest.mark.parametrize(("n_modes", "passes"), [(3, 5), (10, 2)])  # blocks of 8 and 14 vectors
+@pytest.mark.usefixtures("in_this_thread")
+def test_embed__max_passes_counts_passes_of_20_vectors(n_modes, passes):
+    asked = {"n_modes": n_modes, "engine": mo.Engine(home="local", max_passes=2, residual_tolerance=1e-15)}
+    message = rf"after {passes} passes; .* max_passes=2 \(which counts passes of 20 vectors\)"
+    with pytest.raises(RuntimeError, match=message):
+        mo.embed(FRAMES, **asked)
+    assert mo.plan(FRAMES, **asked).passes == passes
 
 
 def test_embed__tiles_on_disk_are_gone_afterwards(tmp_path, monkeypatch):

@@ -2,11 +2,15 @@
 
 import dask
 import numpy as np
+import pytest
 import xarray as xr
 from distributed import Client, LocalCluster
 
 import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.engine import memory
+from manifold_observer.pipeline.engine.cuts import landmark_spans
+from manifold_observer.pipeline.engine.tiling import tiling
+from manifold_observer.pipeline.graph.spans import blocks
 from manifold_observer.tasks.engine.covariance import PseudoInverse
 from manifold_observer.tasks.engine.distance import Distance
 from manifold_observer.tasks.engine.moments import Axes
@@ -16,20 +20,31 @@ from strategies import smooth_motion
 DISTANCE = Distance(Metric(21, PseudoInverse()), Axes(np.zeros(20), None), "quadratic", "float32")
 
 
+def _exact(shape):
+    return memory.exact_memory(shape, "recomputed", 4, 2)
+
+
 def _few_landmarks(shape):
     return memory.landmark_memory(shape, 500)
 
 
 def test_memory__a_worker_runs_a_task_on_each_of_its_threads():
     one, four = (memory.Shape(10**5, DISTANCE, 2048, 21, threads) for threads in (1, 4))
-    few = memory.Shape(3000, DISTANCE, 2048, 21, 4)  # two blocks
-    for bound in (
-        lambda shape: memory.exact_memory(shape, "recomputed", 4, 2),
-        lambda s: memory.landmark_memory(s, 500),
-    ):
+    for bound in (_exact, _few_landmarks):
         assert bound(four).task == bound(one).task
         assert bound(four).worker - bound(one).worker == 3 * bound(one).task
-        assert bound(few).worker - bound(few._replace(threads=1)).worker == bound(few).task
+
+
+@pytest.mark.parametrize("n_frames", [500, 3000, 20_000])
+def test_memory__no_more_tasks_than_a_stage_has_are_counted_and_no_fewer(n_frames):
+    one, many = (memory.Shape(n_frames, DISTANCE, 2048, 21, threads) for threads in (1, 500))
+    spans = blocks(n_frames, 2048)
+    n_tasks = {
+        _exact: len(tiling([None] * len(spans), spans, "float32", 2).panels),
+        _few_landmarks: len(landmark_spans(n_frames, 20)),
+    }
+    for bound, number in n_tasks.items():
+        assert bound(many).worker - bound(one).worker == (number - 1) * bound(one).task
 
 
 def test_plan__counts_the_threads_of_workers():
