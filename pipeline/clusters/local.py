@@ -23,7 +23,7 @@ from .scratch import explained_start, scratch
 
 # Dask's profiler doubles the cost of small tasks, its malloc settings give every tile fresh pages from the system,
 # which costs a sixth of a pass, and five processes that look at their clocks every 20 ms take a tenth of a core
-# (QUIET is for every scheduler that is started here: a sixtieth of a core, with nothing to do).
+# (QUIET is for every scheduler that is started here: an idle one takes a sixtieth).
 # Tasks are stolen once a second, most of a pass. A worker that is away when 15 s have passed since it was lost an
 # earlier time would never be started again. The web servers of scheduler and workers know no passwords.
 QUIET = {"distributed.admin.tick.interval": "500ms"}
@@ -114,7 +114,7 @@ def _scheduler(memory_limit: int, loop: Any, dashboard: bool, folder: str) -> Lo
         threads_per_worker=1,
         processes=True,
         worker_class=_Nanny,
-        preload=[*dask.config.get("distributed.worker.preload"), _READY],
+        **_preloads(),
         host=_LOOPBACK,
         security=Security.temporary(),
         dashboard_address=f"{_LOOPBACK}:0",
@@ -124,6 +124,17 @@ def _scheduler(memory_limit: int, loop: Any, dashboard: bool, folder: str) -> Lo
         silence_logs=logging.CRITICAL,  # the command reports a failed task once
         loop=loop,
     )
+
+
+def _preloads() -> dict[str, Any]:
+    """What workers load as they start: what the user's settings of Dask say, and what tasks need."""
+    theirs = dask.config.get("distributed.worker.preload") or []
+    words = dask.config.get("distributed.worker.preload-argv") or []
+    apart = bool(words) and not isinstance(words[0], str)  # words for each, of which there must be as many
+    return {
+        "preload": [*([theirs] if isinstance(theirs, str) else theirs), _READY],
+        "preload_argv": [*words, []] if apart else words,
+    }
 
 
 @contextmanager

@@ -13,7 +13,7 @@ _LONGEST = 30.0
 
 
 class QuietScheduler(Scheduler):  # type: ignore[misc]
-    """A scheduler that asks a thousand workers for a heartbeat every 30 s, a few tens as often as Dask does.
+    """A scheduler that asks a thousand workers for a heartbeat every 30 s, a fifth as often as Dask does.
 
     A worker whose connection breaks is missed at once, whatever the heartbeats.
     """

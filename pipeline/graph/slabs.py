@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -28,6 +29,8 @@ from .spans import Span
 
 SLAB_BYTES = 2**24
 """Bytes of a chunk of an open recording, about: one task reads it."""
+# Bytes of rows that are read at a time where some of their channels are taken: those may be few of very many.
+_WIDE_BYTES = 2**21
 # Stored chunks between these sizes are decoded whole and the last one is kept, for the next slab lies in it too.
 _KEPT_BYTES = 2**28
 
@@ -38,6 +41,7 @@ class Rows(Protocol):
     """Rows of a recording that lie in files as they are, but for a factor."""
 
     scale: float
+    row_bytes: int
 
     def pieces(self, spans: Sequence[Span], *, scaled: bool = True) -> Iterator[NDArray[Any] | None]:
         """Rows of some spans, each in the room of the one before; None where a library has to read them."""
@@ -172,9 +176,26 @@ class Stored:
 
     def pieces(self, spans: Sequence[Span], *, scaled: bool = True) -> Iterator[NDArray[Any] | None]:
         """Samples of some spans as they lie in files, each in the room of the one before; None where they do not."""
-        for piece in (None for _ in spans) if self.rows is None else self.rows.pieces(spans, scaled=scaled):
-            table = None if piece is None else piece.reshape(len(piece), -1)
-            yield table if table is None or self.kept is None else table[:, self.kept]
+        if self.rows is None:
+            yield from (None for _ in spans)
+        elif self.kept is None:
+            for piece in self.rows.pieces(spans, scaled=scaled):
+                yield None if piece is None else piece.reshape(len(piece), -1)
+        else:
+            yield from self._taken(self.rows, self.kept, spans, scaled)
+
+    def _taken(
+        self, rows: Rows, kept: tuple[int, ...], spans: Sequence[Span], scaled: bool
+    ) -> Iterator[NDArray[Any] | None]:
+        """Some channels of rows that are read a few at a time."""
+        step = max(1, _WIDE_BYTES // rows.row_bytes)
+        cut = [[(at, min(at + step, stop)) for at in range(start, stop, step)] for start, stop in spans]
+        found = rows.pieces([part for parts in cut for part in parts], scaled=scaled)
+        for parts in cut:
+            pieces = islice(found, len(parts))
+            tables = [None if piece is None else piece.reshape(len(piece), -1)[:, kept] for piece in pieces]
+            whole = [table for table in tables if table is not None]
+            yield np.concatenate(whole) if len(whole) == len(tables) else None
 
     def _within(self, number: int, rows: range) -> NDArray[Any]:
         """Those of some rows that lie in one stored chunk."""

@@ -103,12 +103,21 @@ def test_local__workers_have_loaded_what_tasks_need_before_the_first_and_keep_it
     assert all(client.run(gc.isenabled).values())
 
 
-def test_local__preloads_of_the_users_settings_stay(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("theirs", "words", "told"),
+    [
+        (["theirs"], [], []),
+        ("theirs", ["--level", "2"], ["--level", "2"]),  # as an environment variable gives it
+        (["theirs"], [["--level", "2"]], [["--level", "2"], []]),
+    ],
+)
+def test_local__preloads_of_the_users_settings_stay(tmp_path, monkeypatch, theirs, words, told):
     seen = {}
     monkeypatch.setattr(local, "LocalCluster", lambda **settings: seen.update(settings))
-    with dask.config.set({"distributed.worker.preload": ["theirs"]}):
+    with dask.config.set({"distributed.worker.preload": theirs, "distributed.worker.preload-argv": words}):
         local._scheduler(2**30, None, False, str(tmp_path))
     assert seen["preload"] == ["theirs", "manifold_observer.pipeline.clusters.ready"]
+    assert seen["preload_argv"] == told
 
 
 # --------------------------------------------------------------------------------------------------- who gets in

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import tracemalloc
 from pathlib import Path
 
 import dask
@@ -160,6 +161,18 @@ def test_plain__chosen_channels_are_taken_of_the_rows(tmp_path):
     assert source_of(recording.data).rows is not None
     assert_array_equal(recording.values, SAMPLES[:, [2, 0]])
     assert_array_equal(mo.identity(recording).values, SAMPLES[:, [2, 0]])
+
+
+def test_plain__few_of_many_channels_take_little_memory(tmp_path):
+    wide = np.tile(SAMPLES, (4, 80))
+    _npy(tmp_path / "a.npy", wide)
+    recording = mo.open_recording(tmp_path / "a.npy", sampling_rate=10.0, channels=["ch7", "ch200"])
+    tracemalloc.start()
+    found = source_of(recording.data)[:, :]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert_array_equal(found, wide[:, [6, 199]])
+    assert peak < wide.nbytes / 4
 
 
 def test_plain__values_that_stand_for_nothing_are_found_by_the_library(tmp_path):
