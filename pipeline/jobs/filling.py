@@ -82,7 +82,7 @@ def _fill(place: Place, label: da.Array) -> None:
     with zarr.config.set({"array.write_empty_chunks": True}):
         stored = zarr.open_array(zarr_target(place), mode="r+")
         for first, stop in blocks(stored.shape[0], stored.chunks[0]):
-            stored[first:stop] = label[first:stop].compute(scheduler="synchronous")
+            stored[first:stop] = label[first:stop].compute(scheduler=dask.get)
 
 
 def _regions(data: da.Array, spans: list[Span], place: Place) -> Iterator[Delayed]:

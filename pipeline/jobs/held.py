@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import dask
 import xarray as xr
 from xarray.core import indexing
 
@@ -47,5 +48,6 @@ def at_hand(embedding: xr.Dataset) -> xr.Dataset:
         for name, values in embedding.data_vars.items()
         if "frame" not in values.dims or (few and "reference" not in str(name))
     ]
-    # Here, where the store is open: workers would read each of some twenty arrays in a task of its own, and send it.
-    return embedding.assign(embedding[small].compute(scheduler="synchronous").data_vars)
+    # Here, where the store is open: workers would read each of some twenty arrays in a task of its own, and send it. By
+    # the scheduler's function: asked for by name, Dask imports distributed first.
+    return embedding.assign(embedding[small].compute(scheduler=dask.get).data_vars)
