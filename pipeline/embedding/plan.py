@@ -22,7 +22,7 @@ from ..engine.decide import Decision, decide, measure, shape_of
 from ..engine.diagnosis import check_values
 from ..engine.foresight import foresee_of_runs, in_words
 from ..engine.memory import EXACT_FRAMES, LOCAL_BYTES, Shape, tile_bytes
-from ..engine.passing import together
+from ..engine.passing import spans_a_task
 from ..engine.problem import Problem
 from ..engine.promise import with_passes
 from ..frames.given import takes_frames
@@ -262,7 +262,7 @@ def _tasks(shape: Shape, decision: Decision, whole: Table) -> int:
     if decision.method == "exact":
         return exact
     spans = len(landmark_spans(shape.n_frames, shape.n_axes))
-    return (exact if decision.passes else 0) + 2 * -(-spans // together(whole, spans, decision.workers))
+    return (exact if decision.passes else 0) + 2 * -(-spans // spans_a_task(whole, spans, decision.workers))
 
 
 def _landmarks(shape: Shape, decision: Decision, config: EmbedConfig, foreseen: Expected | None) -> int:

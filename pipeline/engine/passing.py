@@ -86,7 +86,7 @@ def _tasks(
 ) -> _Tasks:
     """Tasks for all spans; where workers are many, neighbouring spans are for the same one."""
     there = problem.decision.workers
-    several = together(problem.table, len(spans), there)
+    several = spans_a_task(problem.table, len(spans), there)
     groups = [spans[first : first + several] for first in range(0, len(spans), several)]
     made = (task(taking, function, problem.distance, _pieces(problem, group), *others) for group in groups)
     if not _reads_itself(problem.table) or _takers(there) < _MANY_WORKERS:
@@ -94,7 +94,7 @@ def _tasks(
     return _Tasks(_placed(made, len(groups)), len(groups), at_once=True)
 
 
-def together(table: Table, n_spans: int, there: Workers) -> int:
+def spans_a_task(table: Table, n_spans: int, there: Workers) -> int:
     """How many of the spans of a table one task takes."""
     return spans_together(n_spans, _takers(there)) if _reads_itself(table) else 1
 
