@@ -83,8 +83,8 @@ class AudioFile:
     """Whether reading must begin with the first frame."""
     scale: float | None = None
     """What whole numbers of 16 bits are multiplied by; None where libsndfile makes the floats."""
-    lies: Lies | None = None
-    """Where the samples lie, in a file that does not code them."""
+    plain: str | None = None
+    """Subtype, as libsndfile calls it, of the samples of a sound WAVE file, which may lie there as they are."""
 
 
 class AudioArray(BackendArray):
@@ -112,8 +112,9 @@ class AudioArray(BackendArray):
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._read)
 
     def lies(self) -> Lies | None:
-        """Where the samples lie, in a file that does not code them."""
-        return self.file.lies
+        """Where the samples lie, in a file that does not code them; its header may have been written anew."""
+        file = self.file
+        return samples_lie(file.path, file.frames, file.channels, file.plain) if file.plain is not None else None
 
     def _read(self, key: tuple[Any, Any]) -> Samples:
         """Read integers or slices of positive step; memory is the answer and one block."""
@@ -207,7 +208,7 @@ def inspect_audio(path: str) -> AudioFile:
     with _errors_named(path, "opened"), _open_sound(path, repairs) as sound:
         wide = sound.subtype in _WIDE_SUBTYPES
         in_order = _check_container(path, sound)
-        coded = bool(repairs) or words not in WAVES.values()
+        plain = not repairs and words in WAVES.values()
         file = AudioFile(
             path,
             sound.frames,
@@ -218,7 +219,7 @@ def inspect_audio(path: str) -> AudioFile:
             _last_vorbis_seek(path) if sound.subtype == "VORBIS" else None,
             in_order,
             _SCALE_16 if sound.subtype == "PCM_16" else None,
-            None if coded else samples_lie(path, sound.frames, sound.channels, sound.subtype),
+            sound.subtype if plain else None,
         )
     _check_decodes(file)
     return file

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import click
 
 from ..frames.settings import choices_of, option_name, parts_of
-from .reading import ByteCount, FrameLength, Named, Names, Row, Whole
+from .reading import ByteCount, FrameLength, Named, NamedWhole, Names, Row, Whole
 
 Config = TypeVar("Config")
 
@@ -175,7 +175,7 @@ def _reader(member: Field[Any]) -> click.ParamType[Any]:
     if {"float", "str"} <= parts and choices:
         return Named(choices)
     if {"int", "str"} <= parts:
-        return FrameLength()
+        return NamedWhole(choices, member.metadata.get("least")) if choices else FrameLength()
     if "str" in parts:
         return click.Choice(choices) if choices else click.STRING
     if parts == {"int"}:

@@ -52,6 +52,26 @@ class Named(_Type):
             self.fail(f"{value!r} must be {', '.join(self.choices)}, or a number", param, ctx)
 
 
+class NamedWhole(_Type):
+    """A name, or a whole number that is at least so large."""
+
+    def __init__(self, choices: Sequence[str], least: int | None) -> None:
+        self.choices, self.least = choices, least
+        self.name = self.metavar = "|".join([*choices, "INTEGER"])
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | int:
+        """Read a whole number where it is one."""
+        if value in self.choices:
+            return str(value)
+        try:
+            number = int(value)
+        except ValueError:
+            self.fail(f"{value!r} must be {', '.join(self.choices)}, or a whole number", param, ctx)
+        if self.least is not None and number < self.least:
+            self.fail(f"{number} must be {', '.join(self.choices)}, or at least {self.least}", param, ctx)
+        return number
+
+
 class Row(_Type):
     """Numbers, with commas between; or a name."""
 

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from ..clusters.config import ClusterConfig
+from ..engine.config import USUAL_AXES
 from ..graph.durations import duration
 from ..graph.loading import loading
 from ..jobs.config import CHOSEN, PROMISED, RunConfig
@@ -206,6 +207,8 @@ def _chosen(chosen: dict[str, Any]) -> str:
     if "shrinkage_target" in chosen:
         towards = {"identity": "a multiple of the identity", "pooled": "their mean"}[chosen["shrinkage_target"]]
         lines += f"covariances: shrunk by {chosen['shrinkage_intensity']:.0%} towards {towards}\n"
+        if chosen.get("axes", 0) > USUAL_AXES:
+            lines += f"axes: {chosen['axes']} principal axes\n"
         lines += (
             f"foretold: {chosen['foretold']:.1%} of the features a few frames later; in random order at most "
             f"{chosen['foretold_by_chance']:.1%}\n"

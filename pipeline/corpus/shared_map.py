@@ -16,7 +16,7 @@ from manifold_observer.tasks.corpus.outside import Reach
 from manifold_observer.tasks.engine.forms import cost
 
 from ..embedding.embed import embed
-from ..engine.config import EmbedConfig
+from ..engine.config import USUAL_AXES, EmbedConfig
 from ..engine.cuts import EXACT_MEDIAN_FRAMES
 from ..engine.memory import EXACT_FRAMES
 from ..jobs.config import RunConfig
@@ -232,7 +232,9 @@ def _embedded(
 
 def _everywhere(config: EmbedConfig, n_frames: int, n_features: int) -> EmbedConfig:
     """Settings with what timing or the memory of workers would choose: a map has the same bits anywhere."""
-    width = min(config.max_axes or n_features, n_features)
+    # Which number auto finds is not known yet, and the form must not depend on who finds it.
+    asked = USUAL_AXES if config.max_axes == "auto" else config.max_axes
+    width = min(int(asked or n_features), n_features)
     form = min(("quadratic", "factor"), key=lambda form: cost(form, width, width, config.window))
     home = "local" if n_frames <= EXACT_MEDIAN_FRAMES else "recomputed"
     return replace(

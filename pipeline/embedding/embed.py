@@ -101,7 +101,8 @@ def embed(
     geometry
         What features go through and how local covariances are made: ``mo.Geometry(condition=, max_axes=,
         shrinkage=, causal=, regularization=)``. By default features are transformed by their kind and turned to 20
-        principal axes at most, and covariances are shrunk by as much as their own noise asks for.
+        principal axes at most, or to 40 where what lies beyond 20 lasts, and covariances are shrunk by as much as
+        their own noise asks for.
     engine
         How this is computed: ``mo.Engine(method=, landmarks=, refine=, precision=, home=, lazy=, seed=, ...)``. Method
         and memory are chosen by the number of frames and the workers when absent.
@@ -125,9 +126,11 @@ def embed(
     ``reference(frame, feature)``, the plain frames, lazily; ``landmark(landmark)``, numbers of the landmarks where the
     others were extended from them. The settings are attributes, and ``condition_why``, ``shrinkage_target``,
     ``shrinkage_intensity``, ``foretold`` and ``foretold_by_chance``: what was chosen, and how much of the features a
-    few frames later the coordinates foretell. Above half a million frames through landmarks alone, without a
-    ``residual_tolerance``, ``coordinate``, ``degree`` and ``principal`` are lazy and stay on the workers until they are
-    used or stored: nothing as long as the recording is held here.
+    few frames later the coordinates foretell; ``axes``, and where 40 were tried ``foretold_further`` and
+    ``foretold_further_in_more_axes``, what coordinates in 20 and in 40 axes foretell of the axes beyond 20. Above
+    half a million frames through landmarks alone, without a ``residual_tolerance``, ``coordinate``, ``degree`` and
+    ``principal`` are lazy and stay on the workers until they are used or stored: nothing as long as the recording is
+    held here.
 
     Raises
     ------

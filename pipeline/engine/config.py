@@ -27,6 +27,8 @@ LANDMARK_ROUTES = ("nystrom", "diffusion")
 LAZY = ("auto", "always", "never")
 SHRINKAGES = ("auto", "identity", "pooled", "none")
 PRESETS = ("auto", "paper")
+USUAL_AXES, MORE_AXES = 20, 40
+"""Axes where nothing is said of them, and those that are tried where frames span so many."""
 USUAL_LANDMARKS = 2000
 """Landmarks where nothing is said of them."""
 
@@ -100,8 +102,9 @@ class Geometry:
     condition: str = setting("auto", choices=CONDITIONS)
     """What features go through first: by their kind (auto), nothing (none), a square root, a logarithm, or a division
     by their standard deviations (standard)."""
-    max_axes: int | None = setting(20, least=1)
-    """Leading principal axes of the features in which distances are taken, at most."""
+    max_axes: int | str | None = setting("auto", choices=("auto",), least=1)
+    """Leading principal axes of the features in which distances are taken, at most; auto takes 20, or 40 where what
+    those beyond 20 hold lasts."""
     shrinkage: str = setting("auto", choices=SHRINKAGES)
     """What local covariances are drawn towards: a multiple of the identity, the pooled covariance, whichever lets the
     coordinates foretell more of the features (auto), or nothing (none)."""

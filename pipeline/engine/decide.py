@@ -23,7 +23,7 @@ from ..graph.limits import LAZY_FRAMES, Memory, Workers, fewer_threads, gib, req
 from ..graph.progress import Progress, silent
 from ..graph.spans import Span
 from .blocks import Part, Table, degenerate, local_metric, part_of, slab_of
-from .config import EmbedConfig
+from .config import MORE_AXES, USUAL_AXES, EmbedConfig
 from .cuts import tile_size
 from .eigensolve import NARROW, WIDTH, allowed_passes, block_width, wanted_modes
 from .memory import (
@@ -36,7 +36,7 @@ from .memory import (
     projected_memory,
     tile_bytes,
 )
-from .shrink import Shrunk, leading, shrink
+from .shrink import Shrunk, further, leading, shrink
 
 TOLERANCES = {"local": 1e-10, "resident": 1e-6, "disk": 1e-4, "recomputed": 1e-4}
 """Largest residual, by where the tiles are: passes over recomputed tiles are dear."""
@@ -306,11 +306,24 @@ def measure(rows: Table, total: Moments, config: EmbedConfig, progress: Progress
         return Measured(metric, Axes(total.mean, None))
     if config.max_axes is None and config.shrinkage == "none":
         return Measured(metric, span_axes(total)._replace(conditioning=rows.conditioning))
-    turned = leading(rows, total, config.max_axes or rows.n_features)
+    turned = leading(rows, total, _most_axes(rows, config))
+    usual = turned.first(USUAL_AXES) if config.max_axes == "auto" else turned
     if config.shrinkage == "none":
-        return Measured(metric, turned.axes)
-    shrunk = shrink(rows, turned, config.window, config, progress)
-    return Measured(metric._replace(shrinkage=shrunk.how), turned.axes, shrunk)
+        return Measured(metric, usual.axes)
+    shrunk = shrink(rows, usual, config.window, config, progress)
+    if config.max_axes == "auto" and turned.axes.width == MORE_AXES:
+        beyond = further(rows, turned, config.window, shrunk, config)
+        if not beyond.lasts:
+            return Measured(metric._replace(shrinkage=shrunk.how), usual.axes, shrunk._replace(further=beyond))
+        usual, shrunk = turned, shrink(rows, turned, config.window, config, progress, beyond)
+    return Measured(metric._replace(shrinkage=shrunk.how), usual.axes, shrunk)
+
+
+def _most_axes(rows: Table, config: EmbedConfig) -> int:
+    """Axes that are looked at."""
+    if config.max_axes == "auto":
+        return MORE_AXES
+    return int(config.max_axes or rows.n_features)
 
 
 def _probed(rows: Table, metric: Metric, axes: Axes, form: str) -> Probe:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,12 +17,12 @@ from manifold_observer.tasks.engine.shrinkage import Shrinkage, Spread
 from manifold_observer.tasks.engine.slab import Slab
 
 from ..graph.compute import compute, persist, task
-from ..graph.progress import Progress
+from ..graph.progress import Progress, silent
 from ..graph.slabs import rows_of
 from ..graph.spans import Span
 from ..graph.warn import warn
 from .blocks import Part, Table, part_of, slab_of
-from .config import EmbedConfig
+from .config import USUAL_AXES, EmbedConfig
 from .cuts import numbered_runs, sample_spans
 from .eigensolve import USUAL_MODES
 
@@ -36,6 +37,8 @@ _KEPT_BYTES = 2**25
 # Bytes of the frames from which the axes of wide features are taken.
 _AXES_BYTES, _AXES_FRAMES, _AXES_RUN = 2**26, 4096, 64
 _RIDGE = 0.01
+# More axes are taken where their coordinates foretell so many times as much of what lies beyond the usual ones.
+_KNOWN = 2.0
 PRINCIPAL = 2
 """Principal components that a state has beside the diffusion coordinates."""
 
@@ -46,13 +49,46 @@ class Turned(NamedTuple):
     axes: Axes
     variances: Floats
 
+    def first(self, number: int) -> Turned:
+        """The axes of largest variance alone."""
+        basis = self.axes.basis
+        few = self.axes if basis is None else self.axes._replace(basis=np.ascontiguousarray(basis[:, :number]))
+        return Turned(few, self.variances[:number])
+
+
+class Further(NamedTuple):
+    """What is foretold of the axes beyond the usual ones: by coordinates in those, in more axes, and by chance.
+
+    Chance is asked only where it might decide.
+    """
+
+    usual: float
+    more: float
+    by_chance: float | None
+
+    @property
+    def lasts(self) -> bool:
+        """Whether what the further axes hold lasts, and the usual ones do not know it."""
+        return self.more > _KNOWN * max(self.usual, self.by_chance or 0.0)
+
+    def attrs(self) -> dict[str, float]:
+        """Attributes of an embedding."""
+        said = {"foretold_further": self.usual, "foretold_further_in_more_axes": self.more}
+        return said if self.by_chance is None else said | {"foretold_further_by_chance": self.by_chance}
+
 
 class Shrunk(NamedTuple):
-    """The shrinkage that was taken, what every target foretold, and a scale where most frames are equal."""
+    """The shrinkage that was taken, what every target foretold, and a scale where most frames are equal.
+
+    ``coordinates`` of the frames on which targets are compared; ``further``: what is foretold beyond the usual axes,
+    where that was asked.
+    """
 
     how: Shrinkage
     said: dict[str, Foretold]
     scale: float | None
+    coordinates: Floats
+    further: Further | None = None
 
     @property
     def own(self) -> Foretold:
@@ -68,6 +104,7 @@ class Shrunk(NamedTuple):
             "foretold": self.own.share,
             "foretold_by_chance": self.own.by_chance,
             **{f"foretold_{name}": found.share for name, found in self.said.items()},
+            **({} if self.further is None else self.further.attrs()),
         }
 
 
@@ -97,15 +134,32 @@ def leading(rows: Table, total: Moments, most: int) -> Turned:
     return Turned(Axes(total.mean, basis, rows.conditioning), values)
 
 
-def shrink(rows: Table, turned: Turned, window: int, config: EmbedConfig, progress: Progress) -> Shrunk:
+def shrink(
+    rows: Table, turned: Turned, window: int, config: EmbedConfig, progress: Progress, further: Further | None = None
+) -> Shrunk:
     """Learn how far local covariances are shrunk, and towards what; it computes.
 
     With ``config.shrinkage="auto"`` both targets are tried on a sample of frames, and the one is taken whose
-    coordinates foretell more of the features.
+    coordinates foretell more of the features; of those beyond the usual axes, where more axes were taken for these.
     """
     spans = sample_spans(rows.n_frames, _WINDOW_RUN, _WINDOWS)
     compared = sample_spans(rows.n_frames, _COMPARED_RUN, _COMPARED)
-    slabs = _slabs(rows, turned.axes, spans, window)
+    ways = _ways(_slabs(rows, turned.axes, spans, window), turned, window, config, progress)
+    sample = _Sample(
+        _slabs(rows, turned.axes, compared, window), compared, [rows.segment[slice(*span)] for span in compared]
+    )
+    tasks: list[Delayed] = [task(_foretell, *sample, window, how) for how in ways.values()]
+    found: dict[str, _Compared] = dict(zip(ways, compute(tasks, "covariances", progress), strict=True))
+    said = {name: own.said for name, own in found.items()}
+    shares = {name: own.beyond if further and further.lasts else own.said.share for name, own in found.items()}
+    best = max(shares, key=lambda name: shares[name])
+    return Shrunk(ways[best], said, found[best].scale, found[best].coordinates, further)
+
+
+def _ways(
+    slabs: list[Delayed], turned: Turned, window: int, config: EmbedConfig, progress: Progress = silent
+) -> dict[str, Shrinkage]:
+    """How covariances are shrunk towards each target, learnt from some runs of windows; it computes."""
     some = compute([task(_spreads, own, window) for own in slabs], "covariances", progress)
     spreads = list(itertools.chain.from_iterable(some))
     freedom = sum(one.freedom for one in spreads)
@@ -117,15 +171,22 @@ def shrink(rows: Table, turned: Turned, window: int, config: EmbedConfig, progre
     apart = [] if target is None else [task(_apart, own, window, target) for own in slabs]
     light = [one._replace(total=mean[:0]) for one in spreads]  # sent where the distances are, which are many
     asked = compute([task(shrinkage.intensities, light, apart, width)])[0]
-    ways = {name: Shrinkage(asked[name], ridge, window, mean, name) for name in names}
-    sample = _Sample(
-        _slabs(rows, turned.axes, compared, window), compared, [rows.segment[slice(*span)] for span in compared]
-    )
-    tasks: list[Delayed] = [task(_foretell, *sample, window, how) for how in ways.values()]
-    found: dict[str, _Compared] = dict(zip(ways, compute(tasks, "covariances", progress), strict=True))
-    said = {name: own.said for name, own in found.items()}
-    best = max(said, key=lambda name: said[name].share)
-    return Shrunk(ways[best], said, found[best].scale)
+    return {name: Shrinkage(asked[name], ridge, window, mean, name) for name in names}
+
+
+def further(rows: Table, wide: Turned, window: int, usual: Shrunk, config: EmbedConfig) -> Further:
+    """What coordinates in the usual axes, and in all of ``wide``, foretell of the axes beyond; it computes.
+
+    Both are judged on the frames on which the targets are compared. In all axes covariances are drawn towards a
+    multiple of the identity: with the pooled target the axes of least variance weigh as much as any, and what windows
+    that overlap share would be found in them.
+    """
+    compared = sample_spans(rows.n_frames, _COMPARED_RUN, _COMPARED)
+    slabs = _slabs(rows, wide.axes, compared, window)
+    segments = [rows.segment[slice(*span)] for span in compared]
+    how = _ways(slabs, wide, window, replace(config, shrinkage="identity"))["identity"]
+    known = usual.coordinates
+    return Further(*compute([task(_foretell_further, slabs, compared, segments, window, how, known)])[0])
 
 
 def warn_unforetold(said: Foretold) -> None:
@@ -148,10 +209,12 @@ def equal_frames_scale(shrunk: Shrunk, epsilon_factor: float) -> float:
 
 
 class _Compared(NamedTuple):
-    """What a target foretold, and the median distance of frames that differ where most do not."""
+    """What a target foretold, also beyond the usual axes; the scale where most frames are equal; and coordinates."""
 
     said: Foretold
+    beyond: float
     scale: float | None
+    coordinates: Floats
 
 
 class _Sample(NamedTuple):
@@ -203,9 +266,32 @@ def _foretell(
     slabs = list(itertools.chain.from_iterable(parts))
     run = numbered_runs(segments, spans)
     frames = np.concatenate([slab.frames[slab.rows] for slab in slabs])
-    precision = np.concatenate(
+    found = foretelling.coordinates(frames, _precisions(slabs, window, how), max(1, min(USUAL_MODES, len(run) - 2)))
+    known = foretelling.both(frames, found.coordinates, PRINCIPAL)
+    wider = frames.shape[1] > USUAL_AXES
+    beyond = foretelling.foretold(known, frames, run, USUAL_AXES, frames.shape[1], 0).share if wider else 0.0
+    said = foretelling.foretold(known, frames, run)
+    return _Compared(said, beyond, found.scale if found.mostly_equal else None, found.coordinates)
+
+
+def _foretell_further(
+    parts: list[list[Slab]], spans: list[Span], segments: list[Integers], window: int, how: Shrinkage, usual: Floats
+) -> Further:
+    """What the usual coordinates, and those in all axes of the slabs, foretell of the axes beyond the usual ones."""
+    slabs = list(itertools.chain.from_iterable(parts))
+    run = numbered_runs(segments, spans)
+    frames = np.concatenate([slab.frames[slab.rows] for slab in slabs])
+    found = foretelling.coordinates(frames, _precisions(slabs, window, how), usual.shape[1])
+    own, more = (foretelling.both(frames, known, PRINCIPAL) for known in (usual, found.coordinates))
+    beyond = (frames, run, USUAL_AXES, frames.shape[1])
+    shares = [foretelling.foretold(known, *beyond, orders=0).share for known in (own, more)]
+    said = Further(shares[0], shares[1], None)
+    # Random orders take as long as all before, and are wanted for what may be taken alone.
+    return said._replace(by_chance=foretelling.foretold(more, *beyond).by_chance) if said.lasts else said
+
+
+def _precisions(slabs: list[Slab], window: int, how: Shrinkage) -> Floats:
+    """Inverse local covariances of some runs."""
+    return np.concatenate(
         [shrinkage.precisions(slab.frames, slab.starts, slab.widths_of(window), how) for slab in slabs]
     )
-    found = foretelling.coordinates(frames, precision, max(1, min(USUAL_MODES, len(run) - 2)))
-    said = foretelling.foretold(foretelling.both(frames, found.coordinates, PRINCIPAL), frames, run)
-    return _Compared(said, found.scale if found.mostly_equal else None)

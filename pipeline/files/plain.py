@@ -1,7 +1,7 @@
-"""Arrays that lie in files as they would lie in memory: their rows are read straight into the room of who asks.
+"""Arrays that lie in files as they would in memory: their rows are read straight into a buffer, without a library.
 
 Libraries copy such rows several times, a call for every few of them costs as much again, and nothing is computed
-meanwhile. Where an array is stored otherwise, or a part of it is missing, libraries read it as ever.
+meanwhile. Arrays that are stored otherwise, or of which a part is missing, are left to their libraries.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Span = tuple[int, int]
 
+# On Windows a file that is open can be neither deleted nor replaced: there it is closed after every read.
+_STAYS_OPEN = os.name == "posix"
 # Bytes that are left out, or read again where frames overlap, between what one task reads and the next.
 _NEAR = 2**18
 
@@ -46,13 +48,22 @@ class Lying(NamedTuple):
 
 @dataclass(frozen=True)
 class Fixed:
-    """An array that lies where it was found when its file was opened."""
+    """An array that lies where it was found when its file was opened, until the file is written to."""
 
     found: Lying
+    written: tuple[int, int] | None = None
+    """As :func:`last_written` says of the file; None for one whose arrays stay where they are."""
 
-    def __call__(self) -> Lying:
-        """Where it lies."""
-        return self.found
+    def __call__(self) -> Lying | None:
+        """Where it lies; None where it may have moved."""
+        moved = self.written is not None and self.written != last_written(self.found.before)
+        return None if moved else self.found
+
+
+def last_written(path: str) -> tuple[int, int]:
+    """Size of a file, and when it was written to."""
+    found = os.stat(path)
+    return found.st_size, found.st_mtime_ns
 
 
 class PlainRows:
@@ -166,7 +177,7 @@ class _Open:
         return self.next - place
 
     def _some(self, room: memoryview) -> int:
-        """Some of the bytes, from a place that is told: forked processes share where a file stands."""
+        """Some of the bytes, from a given place: forked processes share the position of an open file."""
         if hasattr(os, "preadv"):
             return os.preadv(self.file.fileno(), [room], self.next)
         self.file.seek(self.next)
@@ -186,9 +197,13 @@ class _Kept(threading.local):
     def read(self, path: str, place: int, room: memoryview, size: int | None) -> bool:
         """Fill room with the bytes from a place on; whether the file is there, is of a size, and has as many."""
         file = self._opened(path)
-        if file is None or (size is not None and os.fstat(file.file.fileno()).st_size != size):
+        if file is None:
             return False
-        return file.read(place, room) == len(room)
+        held = os.fstat(file.file.fileno()).st_size
+        found = size in (None, held) and file.read(place, room) == len(room)
+        if not _STAYS_OPEN or file.next >= held:  # else a file that is deleted would keep its room on the disk
+            self.last = None
+        return found
 
     def stands_at(self, path: str, place: int) -> bool:
         """Whether the bytes that were read last are those before a place."""

@@ -13,7 +13,7 @@ from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from ..stores.address import Place
-from .plain import Fixed, Lying, PlainRows
+from .plain import Fixed, Lying, PlainRows, last_written
 
 _DEEPEST = 8
 # The number of a chunk, by which its name is split into what stands before and after.
@@ -39,7 +39,7 @@ def plain_rows(path: Place, variable: xr.Variable) -> PlainRows | None:
     if not isinstance(path, Path) or array is None or variable.ndim not in (1, 2) or variable.dtype.kind not in "iuf":
         return None
     lying: Callable[[], Lying | None] | None
-    lying = _Told(array) if hasattr(array, "lies") else _fixed(_looked_for(path, array))
+    lying = _Told(array) if hasattr(array, "lies") else _looked_for(path, array)
     if lying is None or lying() is None:
         return None
     return PlainRows(variable.shape, variable.dtype, lying, getattr(array, "scale", 1.0))
@@ -73,12 +73,7 @@ def _is_whole(array: indexing.LazilyIndexedArray) -> bool:
     return all(isinstance(part, slice) and part in (slice(None), slice(0, None, 1)) for part in array.key.tuple)
 
 
-def _fixed(found: Lying | None) -> Fixed | None:
-    """What is found once, as what is asked each time."""
-    return None if found is None else Fixed(found)
-
-
-def _looked_for(path: Path, array: Any) -> Lying | None:
+def _looked_for(path: Path, array: Any) -> Fixed | None:
     """Where the array of a library lies; None where that cannot be told."""
     look = {
         "ZarrArrayWrapper": _in_zarr,
@@ -88,8 +83,10 @@ def _looked_for(path: Path, array: Any) -> Lying | None:
         "NetCDF4ArrayWrapper": _in_hdf5,
     }.get(type(array).__name__)
     try:
-        return None if look is None else look(path, array)
-    except (AttributeError, KeyError, OSError, TypeError, ValueError):
+        written = None if path.is_dir() else last_written(str(path.absolute()))
+        found = None if look is None else look(path, array)
+        return None if found is None else Fixed(found, written)
+    except (AttributeError, KeyError, OSError, RuntimeError, TypeError, ValueError):
         return None  # another version of the library, say: it reads its array itself
 
 
@@ -144,5 +141,8 @@ def _in_hdf5(path: Path, wrapper: Any) -> Lying | None:
         stored = file[name]
         offset = stored.id.get_offset()
         if stored.chunks is not None or stored.is_virtual or stored.external or offset is None or not stored.shape:
+            return None
+        # NumPy has no numbers of 12 bits, say, or floats of another bias: HDF5 hands those out converted.
+        if stored.id.get_type() != h5py.h5t.py_create(stored.dtype):
             return None
         return Lying(str(path.absolute()), None, max(1, stored.shape[0]), offset, stored.dtype)

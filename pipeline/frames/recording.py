@@ -179,8 +179,9 @@ def _opened(where: Place, config: OpenConfig, source: str, *, growing: bool) -> 
     if dataset.encoding.get("chosen"):
         config = replace(config, drop_channels=None)
     recording = _selected(used, names, config, where, sampled=dataset.encoding.get("sampled", ""))
-    if recording.sizes["time"] == 0:
-        raise ValueError(f"open_recording: {where} holds no samples.")
+    for dim, held in (("time", "samples"), ("channel", "channels")):
+        if recording.sizes[dim] == 0:
+            raise ValueError(f"open_recording: {where} holds no {held}.")
     if not growing:
         warn_of_chunks(recording, source)
     recording = recording.rename("recording").assign_attrs(source=source)

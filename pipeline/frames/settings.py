@@ -87,8 +87,11 @@ def check_settings(what: str, options: Any) -> None:
             continue
         if choices and parts <= {"str", "None"}:
             check_choice(what, kind.name, value, choices)
-        if least is not None and not is_whole(value, least):
-            unit, otherwise = kind.metadata["unit"], ", or None" if "None" in parts else ""
+        named = isinstance(value, str) and value in choices
+        if least is not None and not named and not is_whole(value, least):
+            unit = kind.metadata["unit"]
+            others = [repr(name) for name in choices] + ["None"] * ("None" in parts)
+            otherwise = "".join(f", or {other}" for other in others)
             raise ValueError(
                 f"{what}: {kind.name} must be at least {least}{unit and ' ' + unit}{otherwise}; got {value!r}."
             )

@@ -28,7 +28,7 @@ FEATURE_OPTIONS: dict[str, tuple[str, ...]] = {
 }
 
 
-CHOSEN = ("condition_why", "shrinkage_target", "shrinkage_intensity", "foretold", "foretold_by_chance")
+CHOSEN = ("condition_why", "axes", "shrinkage_target", "shrinkage_intensity", "foretold", "foretold_by_chance")
 """Attributes of an embedding that say what it chose by itself."""
 
 PROMISED = (

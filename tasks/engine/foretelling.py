@@ -101,8 +101,10 @@ def coordinates(frames: Floats, precision: Floats, n_modes: int) -> Mapped:
     return Mapped(psi / np.where(deviation > 0, deviation, 1.0), middle, bool(mostly_equal))
 
 
-def foretold(coordinates: Floats, frames: Floats, run: Integers) -> Foretold:
-    """Share of the leading features some frames later that a linear reading of the coordinates predicts.
+def foretold(
+    coordinates: Floats, frames: Floats, run: Integers, first: int = 0, last: int = _FEATURES, orders: int = _ORDERS
+) -> Foretold:
+    """Share of some features some frames later that a linear reading of the coordinates predicts.
 
     Parameters
     ----------
@@ -112,10 +114,14 @@ def foretold(coordinates: Floats, frames: Floats, run: Integers) -> Foretold:
         Shape (n, p), those of most variance first.
     run
         Number of the run of consecutive frames that a frame belongs to, shape (n,), in order.
+    first, last
+        Which features are foretold; the leading eight by default.
+    orders
+        Random orders that are tried.
 
     Returns
     -------
-    The mean share over features and horizons, none below 0, and the largest of 19 random orders of what follows. Both
+    The mean share over features and horizons, none below 0, and the largest of the random orders of what follows. Both
     are 0 where fewer than 50 pairs of frames are there.
 
     Examples
@@ -125,7 +131,7 @@ def foretold(coordinates: Floats, frames: Floats, run: Integers) -> Foretold:
     >>> said.share > 0.5 > said.by_chance
     True
     """
-    target = frames[:, :_FEATURES] / deviations(frames[:, :_FEATURES])
+    target = frames[:, first:last] / deviations(frames[:, first:last])
     pairs = [(_followed(run, ahead), ahead) for ahead in AHEAD]
     if min(len(now) for now, _ in pairs) < _LEAST_PAIRS * _FOLDS:
         return Foretold(0.0, 0.0)
@@ -133,9 +139,10 @@ def foretold(coordinates: Floats, frames: Floats, run: Integers) -> Foretold:
     rng = np.random.default_rng(0)
     by_chance = [
         float(np.mean([_share(known, follows[rng.permutation(len(follows))]) for known, follows in later]))
-        for _ in range(_ORDERS)
+        for _ in range(orders)
     ]
-    return Foretold(float(np.mean([_share(known, follows) for known, follows in later])), max(by_chance))
+    share = float(np.mean([_share(known, follows) for known, follows in later]))
+    return Foretold(share, max(by_chance, default=0.0))
 
 
 def nearby(coordinates: Floats, frames: Floats, run: Integers) -> Nearby:

@@ -159,7 +159,8 @@ def _even(edges: Array) -> bool:
         return False
     widths = np.diff(edges.astype(np.float64))
     regular = np.linspace(float(edges[0]), float(edges[-1]), len(edges))
-    return bool(np.abs(edges - regular).max() < widths.min() / 8)
+    divisible = widths.min() > np.finfo(np.float64).tiny  # places are found by a division by the width
+    return bool(divisible and np.abs(edges - regular).max() < widths.min() / 8)
 
 
 def _computed(samples: Array, edges: Floats) -> Integers:

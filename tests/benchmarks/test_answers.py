@@ -66,6 +66,17 @@ def test_apart__wild_numbers_of_sensors_do_not_own_the_state():
     assert judge.score(state, case.truths["mode"]) > 0.9
 
 
+def test_later__a_faint_rhythm_among_many_channels_is_read_in_more_axes():
+    """It lies beyond 20 principal axes, and the target is the one that foretells what lies there."""
+    judge, case = part("judge"), part("later").LATER["rhythm"](length=600)
+    embedding = mo.embed(case.frames)
+    assert embedding.attrs["axes"] == 40
+    assert embedding.attrs["shrinkage_target"] == "pooled"
+    assert embedding.attrs["foretold_identity"] > embedding.attrs["foretold_pooled"]
+    state = mo.observe(embedding, case.frames)["state"].values
+    assert judge.score(state, case.truths["beta"]) > 0.8
+
+
 def test_answers__the_same_numbers_in_two_runs_and_from_the_cache(tmp_path):
     answers, case = importlib.import_module("answers"), part("simulations").gestures(length=150)
     ways = answers.chosen_ways(["paper eight"], [])

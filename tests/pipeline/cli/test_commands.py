@@ -48,6 +48,8 @@ def test_version__is_told():
         (["run", "a.npy", "out.zarr", "--features", "waves"], "is not one of 'histogram'"),
         (["run", "a.npy", "out.zarr", "--n-modes", "2.5"], "'2.5' is not a valid integer"),
         (["run", "a.npy", "out.zarr", "--epsilon", "mean"], "'mean' must be median, local, or a number"),
+        (["run", "a.npy", "out.zarr", "--max-axes", "many"], "'many' must be auto, or a whole number"),
+        (["run", "a.npy", "out.zarr", "--max-axes", "0"], "0 must be auto, or at least 1"),
         (["run", "a.npy", "out.zarr", "--workers", "0"], "0 is not in the range"),
         (["run", "a.npy", "out.zarr", "--config", "no.toml"], "does not exist"),
         (["demo", "torus"], "No such command 'torus'"),
@@ -94,6 +96,15 @@ def test_run__options_reach_the_stage_they_belong_to(call, configs):
 def test_run__epsilon_may_be_a_number(call, configs):
     call("run", "a.wav", "out.zarr", "--epsilon", "2.5")
     assert configs[0].embedding.epsilon == 2.5
+
+
+@pytest.mark.parametrize(("text", "axes"), [("auto", "auto"), ("40", 40)])
+def test_run__axes_may_be_a_whole_number_on_the_command_line_and_in_a_file(call, configs, tmp_path, text, axes):
+    (tmp_path / "run.toml").write_text(f"max-axes = {axes!r}\n")
+    call("run", "a.wav", "out.zarr", "--max-axes", text)
+    call("run", "a.wav", "out.zarr", "--config", tmp_path / "run.toml")
+    call("run", "a.wav", "out.zarr")
+    assert [config.embedding.max_axes for config in configs] == [axes, axes, "auto"]
 
 
 def test_run__rates_and_edges_may_be_rows_of_numbers(call, configs, tmp_path):

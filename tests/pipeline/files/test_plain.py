@@ -1,11 +1,13 @@
 """Samples that lie in files as they are: read without a library, to the same bits."""
 
+import os
 import pickle
 from pathlib import Path
 
 import dask
 import h5py
 import numpy as np
+import psutil
 import pytest
 import soundfile
 import xarray as xr
@@ -43,6 +45,19 @@ def _hdf5(path, samples=SAMPLES, block=0, **options):
             file[dim] = np.arange(n) / 100
             file[dim].make_scale(dim)
             file["recording"].dims[place].attach_scale(file[dim])
+
+
+def _hdf5_of_12_bits(path, offset):
+    kind = h5py.h5t.STD_I16LE.copy()
+    kind.set_precision(12)
+    kind.set_offset(offset)
+    _hdf5(path, WHOLE // 8, dtype=h5py.Datatype(kind))
+
+
+def _hdf5_of_another_bias(path):
+    kind = h5py.h5t.IEEE_F32LE.copy()
+    kind.set_ebias(100)
+    _hdf5(path, dtype=h5py.Datatype(kind))
 
 
 def _npy(path, samples=SAMPLES):
@@ -83,6 +98,9 @@ CODED = {
     "turned.zarr": lambda path: _bare_zarr(path, compressors=None, filters=[zarr.codecs.TransposeCodec(order=(1, 0))]),
     "shards.zarr": lambda path: _bare_zarr(path, compressors=None, shards=(CHUNK * 2, P)),
     "chunks.h5": lambda path: _hdf5(path, chunks=(100, P)),
+    "short.h5": lambda path: _hdf5_of_12_bits(path, 0),
+    "shifted.h5": lambda path: _hdf5_of_12_bits(path, 4),
+    "biased.h5": _hdf5_of_another_bias,
     "turned.npy": lambda path: _npy(path, np.asfortranarray(SAMPLES)),
     "pcm24.wav": lambda path: _sound(path, SAMPLES / 9, "PCM_24"),
     "sound.flac": _sound,
@@ -210,3 +228,66 @@ def test_plain__threads_read_their_own_places(tmp_path):
     with dask.config.set(scheduler="threads", num_workers=4):
         found = recording.chunk(time=97).compute()
     assert_array_equal(found, SAMPLES)
+
+
+def test_plain__hdf5_hands_out_numbers_of_few_bits_converted(tmp_path):
+    assert_array_equal(_opened(tmp_path, "shifted.h5"), WHOLE // 8)
+
+
+def test_plain__sound_is_found_where_its_header_says_now(tmp_path):
+    recording = _opened(tmp_path, "sound.wav")
+    other = tmp_path / "other.wav"
+    with soundfile.SoundFile(other, "w", 100, P, "PCM_16") as file:
+        file.title = "a longer header"
+        file.write(WHOLE[::-1])
+    (tmp_path / "sound.wav").write_bytes(other.read_bytes())  # in place
+    assert source_of(recording.data).rows is not None
+    assert_array_equal(recording.values, WHOLE[::-1] / np.float32(2**15))
+
+
+@pytest.mark.parametrize("name", ["classic.nc", "whole.nc"])
+def test_plain__a_file_that_was_written_to_is_left_to_its_library(tmp_path, name):
+    recording = _opened(tmp_path, name)
+    source = source_of(recording.data)
+    assert next(source.pieces([(0, 5)])) is not None
+    os.utime(tmp_path / name, ns=(0, 0))
+    assert next(source.pieces([(0, 5)])) is None
+    assert_array_equal(recording.values, SAMPLES)
+
+
+@pytest.mark.parametrize("error", [AttributeError, NotImplementedError, ValueError])
+def test_plain__what_a_library_does_not_tell_is_left_to_it(tmp_path, monkeypatch, error):
+    def ask(path, wrapper):
+        raise error
+
+    monkeypatch.setattr("manifold_observer.pipeline.files.plain_places._in_zarr", ask)
+    recording = _opened(tmp_path, "v3.zarr")
+    assert source_of(recording.data).rows is None
+    assert_array_equal(recording.values, SAMPLES)
+
+
+def _is_open(path):
+    return str(path) in [one.path for one in psutil.Process().open_files()]
+
+
+def test_plain__a_file_that_was_read_to_its_end_is_closed(tmp_path):
+    source = source_of(_opened(tmp_path, "sound.wav").data)
+    assert_array_equal(source[:9, :], WHOLE[:9] / np.float32(2**15))
+    assert _is_open(tmp_path / "sound.wav")
+    assert_array_equal(source[9:, :], WHOLE[9:] / np.float32(2**15))
+    assert not _is_open(tmp_path / "sound.wav")
+
+
+def test_plain__a_system_that_deletes_no_open_files_has_none(tmp_path, monkeypatch):
+    monkeypatch.setattr("manifold_observer.pipeline.files.plain._STAYS_OPEN", False)
+    source = source_of(_opened(tmp_path, "plain.npy").data)
+    assert_array_equal(source[:9, :], SAMPLES[:9])
+    assert not _is_open(tmp_path / "plain.npy")
+
+
+def test_plain__other_systems_read_the_same_rows(tmp_path, monkeypatch):
+    for name in ("preadv", "posix_fadvise", "POSIX_FADV_WILLNEED"):
+        monkeypatch.delattr(os, name, raising=False)
+    recording = _opened(tmp_path, "v3.zarr")
+    assert source_of(recording.data).rows is not None
+    assert_array_equal(recording.values, SAMPLES)

@@ -221,6 +221,12 @@ def test_open_recording__wrong_shape(tmp_path, variable, message):
         mo.open_recording(tmp_path / "a.nc")
 
 
+def test_open_recording__no_channels(tmp_path):
+    xr.Dataset({"a": (("time", "sensor"), VALUES[:, :0])}).to_zarr(tmp_path / "a.zarr", consolidated=False)
+    with pytest.raises(ValueError, match=r"a\.zarr holds no channels"):
+        mo.open_recording(tmp_path / "a.zarr")
+
+
 # ------------------------------------------------------------------------------------------------ clock
 
 

@@ -105,3 +105,9 @@ def test_histogram__frames_are_the_same_alone_and_together():
     together = histogram(samples, 1000, edges, clip=True)
     alone = [histogram(samples[first : first + 1000], 1000, edges, clip=True) for first in range(0, 50_000, 1000)]
     assert_array_equal(together, np.concatenate(alone))
+
+
+def test_histogram__of_cells_too_narrow_to_divide_by():
+    edges = np.linspace(0, 1e-310, 41)
+    counted = histogram(edges[:40, None], 40, edges)
+    assert_array_equal(counted, np.full((1, 40), 1 / 40))
