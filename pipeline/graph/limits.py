@@ -103,7 +103,7 @@ def worker_limits(n_workers: int, given: int | None = None) -> Workers:
     Examples
     --------
     >>> worker_limits(2, 2**30)
-    Workers(number=2, limit=536870912)
+    Workers(number=2, limit=536870912, threads=1)
     """
     free = free_memory()
     share = min(free, given or free) // n_workers
