@@ -56,6 +56,25 @@ def test_memory__frames_that_are_kept_as_they_were_computed_are_counted():
     assert _exact(wide).worker == _exact(narrow).worker + more
 
 
+def test_refusal__fewer_threads_are_advice_that_helps():
+    frames = xr.DataArray(smooth_motion(np.random.default_rng(1), 3000, 6), dims=("frame", "feature"))
+    with dask.config.set(num_workers=1):
+        enough = mo.plan(frames, n_modes=3).peak_worker_bytes
+    with dask.config.set({"num_workers": 6, "manifold-observer.memory": enough}):
+        with pytest.raises(ValueError, match=r"or fewer threads .*dask\.config\.set\(num_workers=1\) in Python"):
+            mo.plan(frames, n_modes=3)
+        with dask.config.set(num_workers=1):
+            assert mo.plan(frames, n_modes=3).worker_limit_bytes == enough
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=6, processes=False, memory_limit=enough, dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        Client(cluster),
+        pytest.raises(ValueError, match=r", or workers with fewer threads\.$"),
+    ):
+        mo.plan(frames, n_modes=3)
+
+
 def test_plan__counts_the_threads_of_workers():
     frames = xr.DataArray(smooth_motion(np.random.default_rng(1), 3000, 6), dims=("frame", "feature"))
     found = []
