@@ -58,13 +58,14 @@ def test_memory__frames_that_are_kept_as_they_were_computed_are_counted():
 
 def test_refusal__fewer_threads_are_advice_that_helps():
     frames = xr.DataArray(smooth_motion(np.random.default_rng(1), 3000, 6), dims=("frame", "feature"))
+    engine = mo.Engine(form="quadratic", precision="float32")  # what is timed may come out otherwise
     with dask.config.set(num_workers=1):
-        enough = mo.plan(frames, n_modes=3).peak_worker_bytes
+        enough = mo.plan(frames, n_modes=3, engine=engine).peak_worker_bytes
     with dask.config.set({"num_workers": 6, "manifold-observer.memory": enough}):
         with pytest.raises(ValueError, match=r"or fewer threads .*dask\.config\.set\(num_workers=1\) in Python"):
-            mo.plan(frames, n_modes=3)
+            mo.plan(frames, n_modes=3, engine=engine)
         with dask.config.set(num_workers=1):
-            assert mo.plan(frames, n_modes=3).worker_limit_bytes == enough
+            assert mo.plan(frames, n_modes=3, engine=engine).worker_limit_bytes == enough
     with (
         LocalCluster(
             n_workers=1, threads_per_worker=6, processes=False, memory_limit=enough, dashboard_address="127.0.0.1:0"
@@ -72,7 +73,7 @@ def test_refusal__fewer_threads_are_advice_that_helps():
         Client(cluster),
         pytest.raises(ValueError, match=r", or workers with fewer threads\.$"),
     ):
-        mo.plan(frames, n_modes=3)
+        mo.plan(frames, n_modes=3, engine=engine)
 
 
 def test_plan__counts_the_threads_of_workers():
