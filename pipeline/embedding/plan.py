@@ -20,9 +20,10 @@ from ..engine.config import EmbedConfig, Engine, Geometry
 from ..engine.cuts import deal, landmark_spans, sample_spans
 from ..engine.decide import Decision, decide, measure, shape_of
 from ..engine.diagnosis import check_values
+from ..engine.eigensolve import NARROW, block_width, wanted_modes
 from ..engine.foresight import foresee_of_runs, in_words
 from ..engine.memory import EXACT_FRAMES, LOCAL_BYTES, Shape, tile_bytes
-from ..engine.passing import together
+from ..engine.passing import spans_a_task
 from ..engine.problem import Problem
 from ..engine.promise import with_passes
 from ..frames.given import takes_frames
@@ -258,11 +259,12 @@ def _tasks(shape: Shape, decision: Decision, whole: Table) -> int:
     n_blocks = -(-shape.n_frames // shape.tile)
     dealing = deal(n_blocks, shape.tile**2 * shape.itemsize, decision.workers.number)
     n_panels = dealing.panels(n_blocks)
-    exact = 3 * n_blocks + 2 * n_panels + decision.passes * (n_panels + 2 * len(dealing.groups(n_blocks)))
+    a_pass = 0 if decision.home == "local" else n_panels + 2 * len(dealing.groups(n_blocks))
+    exact = 3 * n_blocks + 2 * n_panels + decision.passes * a_pass
     if decision.method == "exact":
         return exact
     spans = len(landmark_spans(shape.n_frames, shape.n_axes))
-    return (exact if decision.passes else 0) + 2 * -(-spans // together(whole, spans, decision.workers))
+    return (exact if decision.passes else 0) + 2 * -(-spans // spans_a_task(whole, spans, decision.workers))
 
 
 def _landmarks(shape: Shape, decision: Decision, config: EmbedConfig, foreseen: Expected | None) -> int:
@@ -282,7 +284,10 @@ def _seconds(
 ) -> float:
     """Time of all stages."""
     n, number = shape.n_frames, decision.workers.number
-    overhead = tasks * _TASK_SECONDS + (decision.passes + 8) * _TRIP_SECONDS
+    trips = 8 + (0 if decision.home == "local" else decision.passes)
+    overhead = tasks * _TASK_SECONDS + trips * _TRIP_SECONDS
+    if decision.home == "local" and decision.method == "exact":  # narrow blocks
+        shape = shape._replace(width=block_width(wanted_modes(config, n), NARROW) + 1)
     blocks = n * rates.block / number
     m = _landmarks(shape, decision, config, foreseen) or min(1000, n)
     strips = n * (m + 256) * _making(rates) * _apart(shape, m) / number + 4e-10 * m**3
@@ -310,7 +315,7 @@ def _exact_seconds(shape: Shape, rates: timing.Rates, decision: Decision, blocks
     per_pass = _UNEVEN * multiplied / number
     algebra = passes * (passes + 3) * n * shape.width**2 * 4e-10
     if decision.home == "local":
-        per_pass, algebra = n * n * shape.width * 1.5e-10, algebra + n * n * 4e-9
+        per_pass = n * n * shape.width * 1.5e-10
     once = pairs * _making(rates) / number if decision.home != "recomputed" else 0.0
     return blocks + once + warm + passes * per_pass + algebra
 

@@ -32,7 +32,7 @@ from .diagnosis import check_spread, too_large
 # Frames up to the first size are brought here and sent along with the tasks; up to the second they are
 # kept on the workers, where a lazy feature graph runs once up to the third; beyond it they are read anew.
 _HERE_BYTES = 2**23
-_KEEP_BYTES, _KEEP_COMPUTED_BYTES = 2**26, 2**27
+_KEEP_BYTES, KEEP_COMPUTED_BYTES = 2**26, 2**27
 # A largest covariance eigenvalue below this share of the total variance is rounding.
 _ZERO_VARIANCE = 1e-14
 # Variance below this share of the squared mean is rounding too.
@@ -140,7 +140,7 @@ def _nearer(table: Table) -> Table:
     """Bring small frames here, keep larger ones on the workers, leave the largest where they are."""
     if isinstance(table.data, np.ndarray):
         return table
-    if table.data.nbytes > (_KEEP_COMPUTED_BYTES if source_of(table.data) is None else _KEEP_BYTES):
+    if table.data.nbytes > (KEEP_COMPUTED_BYTES if source_of(table.data) is None else _KEEP_BYTES):
         return table
     if table.data.nbytes <= _HERE_BYTES:
         return table._replace(data=compute([table.data])[0])

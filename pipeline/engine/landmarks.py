@@ -158,7 +158,7 @@ def _diffusion_route(problem: Problem, anchors: Delayed, n_modes: int) -> tuple[
     n, p = problem.table.n_frames, problem.table.n_features
     sums = passed(landmarks.column_sums, problem, list(map(Own, landmark_spans(n, p))), "sums", anchors)
     kept = persist([task(_with_degrees, anchors, landmarks.add_up(sums))], "landmarks")[0]
-    links = passed(landmarks.link_sums, problem, list(map(Own, blocks(n, link_rows(n, p)))), "links", kept)
+    links = passed(landmarks.link_sums, problem, list(map(Own, blocks(n, link_rows(n, p)))), "links", kept, large=True)
     eigenvalues, vectors = landmarks.diffusion_maps(landmarks.add_up(links), n_modes)
     usable = eigenvalues > _SMALLEST * eigenvalues[0]
     return eigenvalues[usable], persist([task(_with_weights, kept, vectors[:, usable])], "landmarks")[0]

@@ -8,6 +8,7 @@ from manifold_observer.tasks.engine.distance import Distance
 from manifold_observer.tasks.engine.landmarks import FRAMES_TOGETHER
 
 from ..graph.limits import BASE_BYTES, CALLER_BYTES, Memory
+from .blocks import KEEP_COMPUTED_BYTES
 from .cuts import EXACT_MEDIAN_FRAMES, MANY_PANELS, deal, gather_rows, landmark_rows, link_rows
 
 LOCAL_BYTES = 2**26
@@ -50,6 +51,12 @@ class Shape(NamedTuple):
     def window(self) -> int:
         """Frames of a window, 1 where covariances are given."""
         return max(self.distance.window, 1)
+
+    @property
+    def frames_bytes(self) -> int:
+        """Bytes of the frames that workers keep: along their axes, or as they were computed, where those are few."""
+        n_features = len(self.distance.axes.mean)
+        return max(8 * self.n_frames * self.n_axes, min(8 * self.n_frames * n_features, KEEP_COMPUTED_BYTES))
 
     def sparse_bytes(self, n_frames: int) -> int:
         """Bytes of a block of frames far apart, such as landmarks, each of which brings its own halo."""
@@ -116,7 +123,7 @@ def exact_memory(shape: Shape, home: str, passes: int, n_workers: int) -> Memory
     summed = (8 + (3 + dealing.level) * shape.itemsize) * vectors  # one sum a level may wait for its sibling
     multiplying = tiles + (panel if keeps else 0) + 2 * shape.block_bytes(side) + summed
     task = max(shape.making_bytes(side), multiplying, summing)
-    worker = BASE_BYTES + shape.block_bytes(n) + kept + shape.at_once(n_panels) * task + 8 * n * shape.n_axes
+    worker = BASE_BYTES + shape.block_bytes(n) + kept + shape.at_once(n_panels) * task + shape.frames_bytes
     krylov = 8 * n * shape.width * (2 * passes + 6)
     gathered = 8 * n * shape.width * (2 if many else units + 1)
     whole = 2 * tile_bytes(n, shape.itemsize) if home == "local" else 0

@@ -40,7 +40,9 @@ class Piece(NamedTuple):
     own: Own
 
 
-def passed(function: Callable[..., Any], problem: Problem, spans: list[Own], stage: str, *others: Any) -> Iterator[Any]:
+def passed(
+    function: Callable[..., Any], problem: Problem, spans: list[Own], stage: str, *others: Any, large: bool = False
+) -> Iterator[Any]:
     """A function of the slab of every span, in their order.
 
     Parameters
@@ -55,12 +57,14 @@ def passed(function: Callable[..., Any], problem: Problem, spans: list[Own], sta
         Name of the stage, for the progress.
     *others
         What all spans are given.
+    large
+        What it gives is large: a span a task, and a few at a time, so that no worker holds many of them.
 
     Yields
     ------
     What it gives.
     """
-    tasks = _tasks(_on_spans, function, problem, spans, others)
+    tasks = _tasks(_on_spans, function, problem, spans, others, large)
     yield from itertools.chain.from_iterable(stream(*tasks[:2], stage, problem.progress, at_once=tasks.at_once))
 
 
@@ -82,19 +86,24 @@ class _Tasks(NamedTuple):
 
 
 def _tasks(
-    taking: Callable[..., Any], function: Callable[..., Any], problem: Problem, spans: list[Own], others: Any
+    taking: Callable[..., Any],
+    function: Callable[..., Any],
+    problem: Problem,
+    spans: list[Own],
+    others: Any,
+    large: bool = False,
 ) -> _Tasks:
     """Tasks for all spans; where workers are many, neighbouring spans are for the same one."""
     there = problem.decision.workers
-    several = together(problem.table, len(spans), there)
+    several = 1 if large else spans_a_task(problem.table, len(spans), there)
     groups = [spans[first : first + several] for first in range(0, len(spans), several)]
     made = (task(taking, function, problem.distance, _pieces(problem, group), *others) for group in groups)
-    if not _reads_itself(problem.table) or _takers(there) < _MANY_WORKERS:
+    if large or not _reads_itself(problem.table) or _takers(there) < _MANY_WORKERS:
         return _Tasks(made, len(groups), at_once=False)
     return _Tasks(_placed(made, len(groups)), len(groups), at_once=True)
 
 
-def together(table: Table, n_spans: int, there: Workers) -> int:
+def spans_a_task(table: Table, n_spans: int, there: Workers) -> int:
     """How many of the spans of a table one task takes."""
     return spans_together(n_spans, _takers(there)) if _reads_itself(table) else 1
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import dask
 
-from .client import session_client
+from .client import on_cluster, session_client
 from .machine import free_memory, own_memory
 from .shared import memory_of_this_thread
 from .threads import n_threads_here
@@ -69,11 +69,15 @@ def fewer_threads(there: Workers) -> str:
     Examples
     --------
     >>> fewer_threads(Workers(1, 2**30, threads=8))
-    ', or fewer threads (DASK_NUM_WORKERS=1 in this process)'
+    ', or fewer threads (DASK_NUM_WORKERS=1 for a command, dask.config.set(num_workers=1) in Python)'
     >>> fewer_threads(Workers(2, 2**30))
     ''
     """
-    return ", or fewer threads (DASK_NUM_WORKERS=1 in this process)" if there.threads > 1 else ""
+    if there.threads == 1:
+        return ""
+    if on_cluster():
+        return ", or workers with fewer threads"
+    return ", or fewer threads (DASK_NUM_WORKERS=1 for a command, dask.config.set(num_workers=1) in Python)"
 
 
 def gib(n_bytes: float) -> str:

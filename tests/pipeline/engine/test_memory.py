@@ -47,6 +47,35 @@ def test_memory__no_more_tasks_than_a_stage_has_are_counted_and_no_fewer(n_frame
         assert bound(many).worker - bound(one).worker == (number - 1) * bound(one).task
 
 
+def test_memory__frames_that_are_kept_as_they_were_computed_are_counted():
+    """16,000 spectra of 513 bins: 66 MB, where 20 axes have 3."""
+    axes = Axes(np.zeros(513), np.zeros((513, 20)))
+    narrow, wide = (memory.Shape(16_000, DISTANCE._replace(axes=own), 2048, 21) for own in (DISTANCE.axes, axes))
+    assert wide.n_axes == narrow.n_axes
+    more = 8 * 16_000 * (513 - 20)
+    assert _exact(wide).worker == _exact(narrow).worker + more
+
+
+def test_refusal__fewer_threads_are_advice_that_helps():
+    frames = xr.DataArray(smooth_motion(np.random.default_rng(1), 3000, 6), dims=("frame", "feature"))
+    engine = mo.Engine(form="quadratic", precision="float32")  # what is timed may come out otherwise
+    with dask.config.set(num_workers=1):
+        enough = mo.plan(frames, n_modes=3, engine=engine).peak_worker_bytes
+    with dask.config.set({"num_workers": 6, "manifold-observer.memory": enough}):
+        with pytest.raises(ValueError, match=r"or fewer threads .*dask\.config\.set\(num_workers=1\) in Python"):
+            mo.plan(frames, n_modes=3, engine=engine)
+        with dask.config.set(num_workers=1):
+            assert mo.plan(frames, n_modes=3, engine=engine).worker_limit_bytes == enough
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=6, processes=False, memory_limit=enough, dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        Client(cluster),
+        pytest.raises(ValueError, match=r", or workers with fewer threads\.$"),
+    ):
+        mo.plan(frames, n_modes=3, engine=engine)
+
+
 def test_plan__counts_the_threads_of_workers():
     frames = xr.DataArray(smooth_motion(np.random.default_rng(1), 3000, 6), dims=("frame", "feature"))
     found = []

@@ -85,12 +85,28 @@ def test_reads_itself__not_where_other_tasks_make_the_frames(stored):
     assert not passing._reads_itself(passing.Table(stored.data, segment, dask.array.ones((N, 3, 3))))
 
 
-def test_together__counts_threads_and_groups_nothing_that_others_make(stored):
+def test_embed__large_sums_come_a_span_a_task_and_a_few_at_a_time(stored, monkeypatch):
+    seen, stream = {}, passing.stream
+
+    def watching(made, number, stage, *others, at_once):
+        seen[stage] = number, at_once
+        return stream(made, number, stage, *others, at_once=at_once)
+
+    monkeypatch.setattr(passing, "stream", watching)
+    monkeypatch.setattr(passing, "spans_together", lambda n_spans, n_workers: 3)
+    monkeypatch.setattr("manifold_observer.pipeline.engine.decide.workers", lambda: Workers(64, 2**33))
+    monkeypatch.setattr("manifold_observer.pipeline.engine.landmarks.link_rows", lambda *_: 100)
+    embedded(stored.compute(), "never", "diffusion")
+    assert seen["links"] == (-(-N // 100), False)
+    assert seen["sums"] == (-(-len(cuts.landmark_spans(N, 3)) // 3), True)
+
+
+def test_spans_a_task__counts_threads_and_groups_nothing_that_others_make(stored):
     read, made = (passing.Table(data, np.zeros(N, np.int64), None) for data in (stored.data, stored.data + 1))
     many = Workers(16, 2**33, threads=4)
-    assert passing.together(read, 2442, many) == cuts.spans_together(2442, 64) > cuts.spans_together(2442, 16)
-    assert passing.together(made, 2442, many) == 1
-    assert passing.together(read, 2442, Workers(1, 2**33, threads=64)) == 1
+    assert passing.spans_a_task(read, 2442, many) == cuts.spans_together(2442, 64) > cuts.spans_together(2442, 16)
+    assert passing.spans_a_task(made, 2442, many) == 1
+    assert passing.spans_a_task(read, 2442, Workers(1, 2**33, threads=64)) == 1
 
 
 @pytest.mark.parametrize("n_workers", [1, 2, 8, 16, 64, 256, 1000])

@@ -37,7 +37,7 @@ def test_embed__frames_that_are_computed_are_computed_once_where_they_can_be_kep
     made = []
     monkeypatch.setattr(blocks, "_HERE_BYTES", 0)
     monkeypatch.setattr(blocks, "_KEEP_BYTES", 0)
-    monkeypatch.setattr(blocks, "_KEEP_COMPUTED_BYTES", most)
+    monkeypatch.setattr(blocks, "KEEP_COMPUTED_BYTES", most)
     lazy = FRAMES.copy(
         data=FRAMES.chunk(frame=300).data.map_blocks(lambda x: (made.append(len(x)), x)[1], meta=np.empty((0, 0)))
     )
