@@ -8,8 +8,8 @@ coded and ``data`` holds them. RF64 and BW64 keep the 64-bit size of ``data`` in
 import os
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import BinaryIO
+from dataclasses import dataclass, field
+from typing import BinaryIO, Literal
 
 import numpy as np
 
@@ -40,6 +40,8 @@ class WaveHeader:
     """Bytes of samples."""
     frame_bytes: int
     """Bytes of one sample of every channel; 0 for coded sound."""
+    order: Literal["<", ">"] = field(default="<", repr=False)
+    """Byte order of all numbers, as struct and NumPy call it."""
 
 
 def check_wave(path: str) -> tuple[int, ...]:
@@ -77,7 +79,7 @@ def check_wave(path: str) -> tuple[int, ...]:
     if header.data_size > held:
         raise _cut_short(path, header, held)
     nothing = header.data_size == 0 and held > 0
-    if nothing and (zero_from(path, header.data_start) or not _holds_chunks(path, header.data_start)):
+    if nothing and (zero_from(path, header.data_start) or not _holds_chunks(path, header.data_start, header.order)):
         return _zero_sizes(path, header, held)
     _check_rest(path, header)
     return ()
@@ -106,7 +108,7 @@ def read_wave_header(path: str) -> WaveHeader:
     WaveHeader(riff_size=636, data_start=44, data_size=600, frame_bytes=6)
     """
     with open(path, "rb") as file:
-        order = ">" if file.read(4) == b"RIFX" else "<"
+        order: Literal["<", ">"] = ">" if file.read(4) == b"RIFX" else "<"
         (riff_size,) = _unpack(file, order, "I")
         wide_size, frame_bytes = None, 0
         for name, start, size in _chunks(path, file, order):
@@ -117,7 +119,7 @@ def read_wave_header(path: str) -> WaveHeader:
             elif name == b"data":
                 # ds64 counts only where the 32-bit field says so.
                 known = size if wide_size is None or size != 0xFFFFFFFF else wide_size
-                return WaveHeader(riff_size, start, known, frame_bytes)
+                return WaveHeader(riff_size, start, known, frame_bytes, order)
     raise refusal(
         _READER,
         path,
@@ -153,8 +155,7 @@ def samples_lie(path: str, frames: int, channels: int, subtype: str) -> Lies | N
     if code is None:
         return None
     header = read_wave_header(path)
-    with open(path, "rb") as file:
-        dtype = np.dtype(code).newbyteorder(">" if file.read(4) == b"RIFX" else "<")
+    dtype = np.dtype(code).newbyteorder(header.order)
     whole = header.frame_bytes == dtype.itemsize * channels
     held = os.path.getsize(path) - header.data_start >= frames * header.frame_bytes
     return Lies(path, header.data_start, dtype) if whole and held else None
@@ -237,7 +238,7 @@ def _check_rest(path: str, header: WaveHeader) -> None:
             f"{os.path.getsize(path)} (every LF became CRLF in a text-mode transfer)",
             "Copy it again in binary mode",
         )
-    if _holds_chunks(path, end):
+    if _holds_chunks(path, end, header.order):
         return
     raise refusal(
         _READER,
@@ -248,10 +249,8 @@ def _check_rest(path: str, header: WaveHeader) -> None:
     )
 
 
-def _holds_chunks(path: str, end: int) -> bool:
+def _holds_chunks(path: str, end: int, order: str) -> bool:
     """Tell whether chunks follow the samples up to the end of the file; some writers leave their padding out."""
-    with open(path, "rb") as file:
-        order = ">" if file.read(4) == b"RIFX" else "<"
     return any(ends_in_chunks(path, start, struct.Struct(order + "4sI")) for start in {end + end % 2, end})
 
 
