@@ -9,20 +9,17 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from manifold_observer.tasks.engine.covariance import DegenerateCovarianceError
 from manifold_observer.tasks.engine.distance import Distance
 from manifold_observer.tasks.engine.expected import LEAST
-from manifold_observer.tasks.engine.forms import build_block
 from manifold_observer.tasks.engine.moments import Axes, Moments, span_axes
 from manifold_observer.tasks.engine.probe import Probe, candidates, probe_forms
-from manifold_observer.tasks.engine.protocols import Block
-from manifold_observer.tasks.engine.slab import Metric, Slab
+from manifold_observer.tasks.engine.slab import Metric
 
 from ..graph.compute import compute, task
 from ..graph.limits import LAZY_FRAMES, Memory, Workers, fewer_threads, gib, require, workers
 from ..graph.progress import Progress, silent
 from ..graph.spans import Span
-from .blocks import Part, Table, degenerate, local_metric, part_of, slab_of
+from .blocks import Part, Table, block_task, local_metric, part_of
 from .config import MORE_AXES, USUAL_AXES, EmbedConfig
 from .cuts import tile_size
 from .eigensolve import NARROW, WIDTH, allowed_passes, block_width, wanted_modes
@@ -357,13 +354,6 @@ def _precision(found: Probe, form: str, config: EmbedConfig) -> str:
 def _probe(axes: Axes, parts: list[Part], metric: Metric, form: str, spans: list[Span]) -> Probe:
     """One timed tile a form."""
     names = candidates(metric, axes.width) if form == "auto" else [form]
-    first, second = [(slab_of(axes, part), span) for part, span in zip(parts, spans, strict=True)]
-    return probe_forms({name: (_built(*first, metric, name), _built(*second, metric, name)) for name in names})
-
-
-def _built(slab: Slab, span: Span, metric: Metric, form: str) -> Block:
-    """A block of the probe; a degenerate covariance is told with the frames it belongs to."""
-    try:
-        return build_block(slab, metric, form)
-    except DegenerateCovarianceError as error:
-        raise degenerate(error, metric.window, span) from None
+    distances = {name: Distance(metric, axes, name, "float64") for name in names}
+    first, second = zip(parts, spans, strict=True)
+    return probe_forms({name: (block_task(own, *first), block_task(own, *second)) for name, own in distances.items()})
