@@ -8,7 +8,6 @@ A tile off the diagonal stands for its mirror image too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,10 +22,8 @@ Corner = tuple[int, int]
 Pair = tuple[int, int]
 """Numbers of the row block and the column block that a tile pairs."""
 # Numbers of a tile that are copied to float64 at a time, and that are finished together in single precision (1 MB).
-_COPY_NUMBERS = 2**17
+_COPY_NUMBERS = 2**16
 _STRIP_NUMBERS = 2**18
-# The same, of a product in float64 with few vectors.
-_EXACT_NUMBERS = 2**16
 # Distances that are compared while they are in cache.
 _LOOK_NUMBERS = 2**16
 DIAGONAL_FRAMES = 256
@@ -207,17 +204,22 @@ def _fused(
 
 
 def _product(tile: Array, row: int, column: int, x: Floats) -> Sums:
-    """One tile's product in float64, some rows at a time so that their copy stays in cache."""
+    """One tile's product in float64, some rows at a time so that their copy stays in cache.
+
+    Sums for columns are made as rows: BLAS takes half the time for few long ones.
+    """
     m, n = tile.shape
     rows, columns = (x[first : first + k].astype(np.float64, copy=False) for first, k in ((row, m), (column, n)))
-    to_rows, to_columns = np.empty((m, x.shape[1])), None if row == column else np.zeros((n, x.shape[1]))
+    to_rows, to_columns = np.empty((m, x.shape[1])), None if row == column else np.zeros((x.shape[1], n))
     step = max(1, _COPY_NUMBERS // n)
+    copy = np.empty((min(step, m), n))
     for first in range(0, m, step):
-        exact = tile[first : first + step].astype(np.float64, copy=False)
+        exact = copy[: min(step, m - first)]
+        exact[...] = tile[first : first + step]
         np.matmul(exact, columns, out=to_rows[first : first + step])
         if to_columns is not None:
-            to_columns += exact.T @ rows[first : first + step]
-    return to_rows, to_columns
+            to_columns += rows[first : first + step].T @ exact
+    return to_rows, None if to_columns is None else to_columns.T
 
 
 def _strips(tile: Array, row: int, column: int, x: Floats, epsilon: float | None = None) -> Sums:
@@ -278,30 +280,11 @@ def exact_product(
     >>> exact_product(tiles, [(0, 0), (0, 1), (1, 1)], np.array([[1.0], [10.0]]), [(0, 0), (0, 1), (1, 1)]).ravel()
     array([21., 32.])
     """
-    rows, lines = np.ascontiguousarray(x, np.float64), np.ascontiguousarray(x.T, np.float64)
     sums = _Sums(x.shape)
-    made = over(partial(_exact, rows, lines), tiles, corners)
+    made = over(lambda tile, corner: _product(tile, corner[0], corner[1], x), tiles, corners)
     for product, (row, column), pair in zip(made, corners, numbers, strict=True):
-        sums.add(row, column, pair, product, rows.dtype)
+        sums.add(row, column, pair, product, np.dtype(np.float64))
     return sums.total()
-
-
-def _exact(x: Floats, lines: Floats, tile: Array, corner: Corner) -> Sums:
-    """One tile's product in float64, some rows at a time so that their copy stays in cache.
-
-    ``lines`` is x transposed: BLAS takes half the time for few long rows that it takes for few long columns.
-    """
-    (m, n), (row, column) = tile.shape, corner
-    to_rows, to_columns = np.empty((m, x.shape[1])), None if row == column else np.zeros((x.shape[1], n))
-    step = max(1, _EXACT_NUMBERS // n)
-    copy = np.empty((step, n))
-    for first in range(0, m, step):
-        exact = copy[: min(step, m - first)]
-        exact[...] = tile[first : first + step]
-        np.matmul(exact, x[column : column + n], out=to_rows[first : first + step])
-        if to_columns is not None:
-            to_columns += lines[:, row + first : row + first + len(exact)] @ exact
-    return to_rows, None if to_columns is None else to_columns.T
 
 
 def nearest(tiles: Sequence[Array], corners: Sequence[Corner], n_frames: int, k: int) -> Array:

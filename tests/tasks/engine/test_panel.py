@@ -156,7 +156,7 @@ def test_exact_product__is_the_dense_product_in_float64(tiling, width, step, rng
     numbers = [(firsts.index(i), firsts.index(j)) for i, j in corners]
     x = rng.normal(size=(len(matrix), width))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(panel, "_EXACT_NUMBERS", step)
+        patched.setattr(panel, "_COPY_NUMBERS", step)
         found = panel.exact_product(tiles, corners, x, numbers)
     assert found.dtype == np.float64
     assert_allclose(found, matrix.astype(np.float64) @ x, rtol=0, atol=1e-13 * (1 + np.abs(matrix).sum()))
