@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..graph.limits import BASE_BYTES, CALLER_BYTES, Memory
 
 
-def feature_memory(samples: int, framed: int, made: int, kept: int, at_once: int = 1) -> Memory:
+def feature_memory(samples: int, framed: int, made: int, kept: int) -> Memory:
     """Bound the memory of the features, whose tasks read their own samples.
 
     Parameters
@@ -16,12 +16,10 @@ def feature_memory(samples: int, framed: int, made: int, kept: int, at_once: int
         Numbers of the frames that it makes.
     kept
         Bytes of a stored chunk that is decoded whole.
-    at_once
-        Tasks that a worker runs at once, at most.
 
     Returns
     -------
     The bounds.
     """
     task = 16 * samples + 32 * framed + 8 * made + 2 * kept
-    return Memory(task, BASE_BYTES + 4 * 8 * made + 2**25 + at_once * task, CALLER_BYTES)
+    return Memory(task, BASE_BYTES + 4 * 8 * made + 2**25 + task, CALLER_BYTES)

@@ -138,15 +138,13 @@ def _compute_run(
         raise ValueError(f"log_rms: {error} at sample {start}. {remedy}") from None
 
 
-def task_memory(frames: xr.DataArray, threads: int = 1) -> Memory | None:
+def task_memory(frames: xr.DataArray) -> Memory | None:
     """Bound the memory of computing frames that the functions of this module made; None for frames that are there.
 
     Parameters
     ----------
     frames
         Dims ``(frame, feature)``.
-    threads
-        Of a worker.
 
     Returns
     -------
@@ -167,8 +165,7 @@ def task_memory(frames: xr.DataArray, threads: int = 1) -> Memory | None:
     rows, p = max(frames.chunks[0]), frames.sizes["feature"]
     length, stride = int(frames.attrs["frame_samples"]), int(frames.attrs["hop_samples"])
     samples, framed = ((rows - 1) * stride + length) * n_channels, rows * length * n_channels
-    at_once = min(threads, len(frames.chunks[0]))
-    return feature_memory(samples, framed, rows * p, kept_bytes(frames.data), at_once)
+    return feature_memory(samples, framed, rows * p, kept_bytes(frames.data))
 
 
 def require_features(frames: xr.DataArray) -> Memory | None:
@@ -181,18 +178,18 @@ def require_features(frames: xr.DataArray) -> Memory | None:
 
     Returns
     -------
-    The bounds, as :func:`task_memory` has them.
+    The bounds, with a task on every thread of a worker; None as :func:`task_memory` says.
 
     Raises
     ------
     ValueError
         The predicted peak of a worker is above its limit.
     """
-    if task_memory(frames) is None:
+    memory = task_memory(frames)
+    if memory is None:
         return None
     there = workers()
-    memory = task_memory(frames, there.threads)
-    if memory is not None:
-        fits = f"Take shorter frames or fewer channels, or give the workers more memory{fewer_threads(there)}."
-        require(memory, there.limit, fits, str(frames.attrs["features"]))
+    memory = memory.at_once(min(there.threads, frames.data.numblocks[0]))
+    fits = f"Take shorter frames or fewer channels, or give the workers more memory{fewer_threads(there)}."
+    require(memory, there.limit, fits, str(frames.attrs["features"]))
     return memory

@@ -39,6 +39,16 @@ class Memory(NamedTuple):
     worker: int
     caller: int
 
+    def at_once(self, n_tasks: int) -> Memory:
+        """The same where a worker runs so many tasks at once.
+
+        Examples
+        --------
+        >>> Memory(task=10, worker=100, caller=50).at_once(3)
+        Memory(task=10, worker=120, caller=50)
+        """
+        return self._replace(worker=self.worker + (n_tasks - 1) * self.task)
+
 
 def require(memory: Memory, limit: int, fits: str, who: str = "embed") -> None:
     """Refuse before anything is computed what would not fit into a worker.
@@ -126,10 +136,8 @@ def workers() -> Workers:
         known = client.scheduler_info(n_workers=-1)["workers"].values()
         limited = [worker for worker in known if worker["memory_limit"]]
         if limited:
-            limits, threads = zip(
-                *((int(each["memory_limit"]), int(each["nthreads"])) for each in limited), strict=True
-            )
-            return Workers(len(limited), min(limits), max(threads))
+            smallest = min(int(worker["memory_limit"]) for worker in limited)
+            return Workers(len(limited), smallest, max(int(worker["nthreads"]) for worker in limited))
     here = free_memory() + own_memory()
     given = memory_of_this_thread() or dask.config.get("manifold-observer.memory", None)
     return Workers(1, min(here, int(given or here)), n_threads_here())
