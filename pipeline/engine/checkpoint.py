@@ -130,8 +130,8 @@ class Checkpoint:
     def _keep(self, number: int, krylov: lanczos.Krylov, degrees: Floats, density_degrees: Floats | None) -> None:
         """Write one pass; the first takes possession of the folder."""
         stop = sum(self._widths[:number])
-        columns = slice(stop - self._widths[number - 1], stop)
-        arrays = {"block": krylov.basis[:, columns], "images": krylov.images[:, columns]}
+        columns = stop - self._widths[number - 1], stop
+        arrays = {"block": krylov.basis.taken(*columns), "images": krylov.images.taken(*columns)}
         if number == 1:
             self._begin()
             arrays |= {"degrees": degrees}

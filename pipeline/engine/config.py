@@ -68,9 +68,10 @@ class Engine:
     tile: int | None = setting(None, least=1)
     """Frames along the side of a tile; chosen from the number of frames by default."""
     residual_tolerance: float | None = None
-    """Largest residual of an eigenpair, relative to the largest eigenvalue; by default 1e-10 with local tiles, 1e-6
-    with resident ones, otherwise 1e-4. With landmarks it decides how many, and how many exact passes follow; without
-    it theirs is estimated, whatever it is."""
+    """Largest residual of an eigenpair, relative to the largest eigenvalue; by default 1e-10 with local tiles (1e-8
+    where they are in single precision, whose rounding is all that is left there), 1e-6 with resident ones, otherwise
+    1e-4. With landmarks it decides how many, and how many exact passes follow; without it theirs is estimated,
+    whatever it is."""
     max_passes: int = setting(60, least=1)
     """Largest number of passes over the kernel, counted in passes of 20 vectors: with local tiles, whose passes have
     as few as 8, up to 2.5 times as many."""

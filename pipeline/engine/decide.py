@@ -35,8 +35,9 @@ from .memory import (
 )
 from .shrink import Shrunk, further, leading, shrink
 
-TOLERANCES = {"local": 1e-10, "resident": 1e-6, "disk": 1e-4, "recomputed": 1e-4}
-"""Largest residual, by where the tiles are: passes over recomputed tiles are dear."""
+_TOLERANCES = {"local": 1e-10, "resident": 1e-6, "disk": 1e-4, "recomputed": 1e-4}
+# Below it coordinates are no nearer to the true ones: rounding of the tiles is all that is left.
+_FINEST = {"float64": 0.0, "float32": 1e-8}
 # Share of the memory that tiles may fill: beyond it a cluster spills, which is slower than recomputing.
 _SHARE = 0.5
 _PROBE_FRAMES = 128
@@ -125,7 +126,7 @@ def settle(n_frames: int, distance: Distance, float32_error: float, config: Embe
         _check_promised(config)
     passes_sure = method == "exact" or (config.refine and not promised)
     home = choose_home(n_frames, distance.itemsize, config.home, there) if passes_sure else "none"
-    passes = expected_passes(n_frames, method, home, config)
+    passes = expected_passes(n_frames, method, home, distance.precision, config)
     # Exact passes, and those of a promise, have all vectors here.
     lazy = (
         home == "none"
@@ -215,7 +216,15 @@ def choose_home(n_frames: int, itemsize: int, wanted: str, there: Workers) -> st
     return "recomputed" if wanted == "auto" else wanted
 
 
-def expected_passes(n_frames: int, method: str, home: str, config: EmbedConfig) -> int:
+def tolerance_of(home: str, precision: str, config: EmbedConfig) -> float:
+    """Largest residual, relative to the largest eigenvalue: as asked, else by where the tiles are and how precise.
+
+    Passes over recomputed tiles are dear.
+    """
+    return config.residual_tolerance or max(_TOLERANCES[home], _FINEST[precision])
+
+
+def expected_passes(n_frames: int, method: str, home: str, precision: str, config: EmbedConfig) -> int:
     """Passes over the kernel, as measured.
 
     A digit of the residual takes 1.15 passes from landmarks, one from random vectors after two for a start, and 1.6
@@ -223,7 +232,7 @@ def expected_passes(n_frames: int, method: str, home: str, config: EmbedConfig) 
     """
     if method == "landmarks":
         return 0 if config.residual_tolerance is not None else config.refine
-    digits = -math.log10(config.residual_tolerance or TOLERANCES[home])
+    digits = -math.log10(tolerance_of(home, precision, config))
     if home == "local":
         needed = round(1.6 * digits)
     elif config.epsilon == "local":

@@ -15,7 +15,7 @@ from .blocks import make_blocks
 from .checkpoint import Checkpoint
 from .config import Attrs
 from .cuts import EXACT_MEDIAN_FRAMES
-from .decide import TOLERANCES, choose_home
+from .decide import choose_home, tolerance_of
 from .eigensolve import NARROW, WIDTH, Solved, Warm, solve, wanted_modes
 from .landmarks import embed_landmarks, near
 from .problem import Found, Problem
@@ -51,7 +51,7 @@ def exactly(problem: Problem, checkpoint: Checkpoint) -> Found:
         checkpoint = Checkpoint(None, {})
     tiles, distances = _tiles(problem)
     scale, attrs = find_scale(tiles, distances or distance_panels(tiles), config, problem.progress)
-    tolerance = config.residual_tolerance or TOLERANCES[home]
+    tolerance = tolerance_of(home, problem.distance.precision, config)
     warm = None
     if home != "local" and scale.local is None and not checkpoint.begun:
         n_near = max(WIDTH, wanted_modes(config, n))
@@ -109,7 +109,7 @@ def _passes(
 ) -> Found:
     """Exact passes from where landmarks led: so many ``passes``, or until the residual is small and ``most``."""
     config, home = problem.config, problem.decision.home
-    tolerance = config.residual_tolerance or TOLERANCES[home]
+    tolerance = tolerance_of(home, problem.distance.precision, config)
     tiles, distances = _tiles(problem)
     with _product(home, tiles, distances, scale, checkpoint, problem.progress) as matmat:
         del distances

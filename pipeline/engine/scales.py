@@ -15,6 +15,7 @@ from manifold_observer.tasks.engine.kernel import Scale
 
 from ..graph.compute import compute, task
 from ..graph.progress import Progress, silent
+from ..graph.threads import threads_here
 from .config import Attrs, EmbedConfig
 from .cuts import EXACT_MEDIAN_FRAMES
 from .kernels import Panel
@@ -115,7 +116,8 @@ def _each(
     """What a function says of every panel, where the panel is."""
     if isinstance(distances[0], Panel):
         progress(stage, 0, len(distances))
-        found = [function(*own) for own in zip(distances, *given)]  # noqa: B905 - what is repeated has no end
+        with threads_here() as over:
+            found = list(over(function, distances, *given))
         progress(stage, len(distances), len(distances))
         return found
     return compute([task(function, *own) for own in zip(distances, *given)], stage, progress)  # noqa: B905

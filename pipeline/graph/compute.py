@@ -15,6 +15,7 @@ from uuid import uuid4
 
 import dask
 import dask.threaded
+from dask.base import get_scheduler
 from dask.callbacks import Callback
 from dask.delayed import Delayed
 from threadpoolctl import threadpool_limits
@@ -76,8 +77,8 @@ def persist(items: Sequence[Delayed], stage: str, progress: Progress = silent) -
         Whatever a task raised.
     """
     progress(stage, 0, len(items))
-    with _ticking(stage, len(items), {item.key for item in items}, progress), large_graphs():
-        kept = list(dask.persist(*items))
+    with _ticking(stage, len(items), {item.key for item in items}, progress):
+        kept = _persisted(items)
     if progress is not silent:
         _wait(kept, stage, progress)
     progress(stage, len(items), len(items))
@@ -107,8 +108,27 @@ def compute(items: Sequence[Any], stage: str = "", progress: Progress = silent) 
     """
     if progress is not silent:
         return _fetched(persist(items, stage, progress))
-    with large_graphs():
-        return [aligned(value) for value in dask.compute(*items)]
+    if on_cluster() or not all(isinstance(item, Delayed) for item in items):
+        with large_graphs():
+            return [aligned(value) for value in dask.compute(*items)]
+    return [aligned(value) for value in _computed_here(items)]
+
+
+def _persisted(items: Sequence[Delayed]) -> list[Delayed]:
+    """Items whose values a cluster keeps, or a local scheduler has computed."""
+    if on_cluster():
+        with large_graphs():
+            return list(dask.persist(*items))
+    return [Delayed(item.key, {item.key: value}) for item, value in zip(items, _computed_here(items), strict=True)]
+
+
+def _computed_here(items: Sequence[Delayed]) -> Sequence[Any]:
+    """Values by a local scheduler, given the graph as it is: what Dask would do to it takes longer than a small job."""
+    if not items:
+        return []
+    graph = {key: node for item in items for key, node in item.__dask_graph__().items()}
+    found: Sequence[Any] = get_scheduler(collections=items)(graph, [item.key for item in items])
+    return found
 
 
 def _fetched(kept: Sequence[Delayed]) -> list[Any]:

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import linalg
 
 from manifold_observer.tasks.arrays import Booleans, Floats
+from manifold_observer.tasks.engine.columns import Columns
 from manifold_observer.tasks.engine.diffusion import symmetric_scaling
 
 MatMat = Callable[[Floats], Floats]
@@ -29,8 +30,8 @@ class Krylov(NamedTuple):
     the width of the newest block.
     """
 
-    basis: Floats
-    images: Floats
+    basis: Columns
+    images: Columns
     projected: Floats
     passes: int
     newest: int
@@ -55,8 +56,7 @@ def random_block(n: int, width: int, seed: int) -> Floats:
 
 def empty(n: int) -> Krylov:
     """State before the first pass."""
-    nothing = np.zeros((n, 0))
-    return Krylov(nothing, nothing, np.zeros((0, 0)), 0, 0)
+    return Krylov(Columns(n), Columns(n), np.zeros((0, 0)), 0, 0)
 
 
 def begin(block: Floats, images: Floats) -> Krylov:
@@ -79,7 +79,7 @@ def begin(block: Floats, images: Floats) -> Krylov:
 
     Examples
     --------
-    >>> begin(np.array([[2.0], [0.0]]), np.array([[6.0], [0.0]])).images.ravel()
+    >>> np.asarray(begin(np.array([[2.0], [0.0]]), np.array([[6.0], [0.0]])).images).ravel()
     array([3., 0.])
     """
     for _ in range(2):  # twice is enough: the second time removes what rounding left
@@ -108,21 +108,23 @@ def extend(krylov: Krylov, block: Floats, images: Floats) -> Krylov:
     -----
     O(n b k) time.
     """
-    across, corner = krylov.basis.T @ images, block.T @ images
+    across, corner = krylov.basis.against(images), block.T @ images
     projected = np.block([[krylov.projected, across], [across.T, corner]])
-    basis, known = (np.concatenate(pair, axis=1) for pair in ((krylov.basis, block), (krylov.images, images)))
+    basis, known = krylov.basis.grown(block), krylov.images.grown(images)
     return Krylov(basis, known, projected, krylov.passes + 1, block.shape[1])
 
 
 def next_block(krylov: Krylov) -> Floats:
     """Vectors of the next pass: what the newest images hold beyond the basis, orthonormal, (n, <= newest)."""
-    return _outside(krylov, krylov.images[:, -krylov.newest :])
+    stop = krylov.basis.shape[1]
+    first = stop - krylov.newest
+    return _outside(krylov, krylov.images.taken(first, stop), krylov.projected[:, first:])
 
 
-def _outside(krylov: Krylov, block: Floats) -> Floats:
-    """What a block holds beyond the basis, orthonormal."""
-    for _ in range(2):
-        projected = block - krylov.basis @ (krylov.basis.T @ block)
+def _outside(krylov: Krylov, block: Floats, within: Floats | None = None) -> Floats:
+    """What a block holds beyond the basis, orthonormal; ``within`` is its part in the basis, where it is known."""
+    for share in (within, None):
+        projected = block - krylov.basis.mixed(krylov.basis.against(block) if share is None else share)
         block = projected[:, _is_new(projected, block)]
         block = block @ _orthonormal_mix(block)
     return block
@@ -158,8 +160,8 @@ def ritz_pairs(krylov: Krylov, n_pairs: int) -> RitzPairs:
     symmetric = (krylov.projected + krylov.projected.T) / 2
     values, mixes = linalg.eigh(symmetric, subset_by_index=(max(size - n_pairs, 0), size - 1))
     values, mixes = values[::-1], mixes[:, ::-1]
-    vectors = krylov.basis @ mixes
-    residuals = np.linalg.norm(krylov.images @ mixes - vectors * values, axis=0)
+    vectors = krylov.basis.mixed(mixes)
+    residuals = np.linalg.norm(krylov.images.mixed(mixes) - vectors * values, axis=0)
     return RitzPairs(values, vectors, residuals)
 
 

@@ -360,7 +360,7 @@ def count_and_collect(tiles: Sequence[Array], corners: Sequence[Corner], low: fl
             part = entries[first : first + _LOOK_NUMBERS]
             under = part < low
             below += int(np.count_nonzero(under))
-            inside.append(part[(part <= high) & ~under])
+            inside.append(part[np.flatnonzero((part <= high) > under)])
     return below, np.concatenate(inside)
 
 

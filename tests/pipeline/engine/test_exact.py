@@ -84,14 +84,15 @@ def test_embed__every_home_and_tile_size_gives_the_same(precision, epsilon, alph
 def test_embed__residuals_are_as_small_as_their_home_asks(home, few_landmarks):
     with dask.config.set(scheduler="synchronous"):
         found = mo.embed(FRAMES, **embed_options(home=home, **OPTIONS), preset="paper")
-    assert found["residual"].max() <= ways.TOLERANCES[home]
+    assert found["residual"].max() <= {"resident": 1e-6, "recomputed": 1e-4, "disk": 1e-4}[home]
     assert found.attrs["passes"] < embedded(home, 64, "float64", "median", 0.0).attrs["passes"]
 
 
 def test_embed__a_local_scale_of_noise_converges():
     """It did not while single precision left the kernel without symmetry: residuals stayed above 8e-10."""
     noise = xr.DataArray(np.random.default_rng(0).normal(size=(1000, 8)), dims=("frame", "feature"))
-    embedding = mo.embed(noise, epsilon="local", engine=mo.Engine(home="local", precision="float32"))
+    engine = mo.Engine(home="local", precision="float32", residual_tolerance=1e-10)
+    embedding = mo.embed(noise, epsilon="local", engine=engine)
     assert embedding.attrs["passes"] <= 20
     assert embedding["residual"].max() <= 1e-10
 
