@@ -20,8 +20,8 @@ from manifold_observer.tasks.engine.moments import Axes
 from manifold_observer.tasks.engine.slab import Slab, precisions
 from manifold_observer.tasks.observers import observer
 
-from ..engine.cuts import shrinking_windows
 from ..engine.shrink import PRINCIPAL
+from ..engine.windows import shrinking_windows
 from ..frames.labels import segments_of
 from ..frames.segments import Segments
 from ..graph.compute import compute, one_blas_thread, stream_kept, task

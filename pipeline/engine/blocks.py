@@ -26,8 +26,8 @@ from ..graph.progress import Progress
 from ..graph.slabs import ROWS_BYTES, Reading, rows_of, source_of
 from ..graph.spans import Span, blocks
 from .config import EmbedConfig
-from .cuts import Reach, reach
 from .diagnosis import check_spread, too_large
+from .windows import Reach, reach
 
 # Frames up to the first size are brought here and sent along with the tasks; up to the second they are
 # kept on the workers, where a lazy feature graph runs once up to the third; beyond it they are read anew.

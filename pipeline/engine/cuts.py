@@ -1,7 +1,6 @@
 """Where things are cut: integers in, integers out, no arrays of data.
 
-Throughout: a *span* is ``(start, stop)``; a frame never leaves its segment; a window never leaves
-its segment either, it is shifted inwards at the ends.
+Throughout: a *span* is ``(start, stop)``.
 """
 
 from __future__ import annotations
@@ -17,10 +16,9 @@ import numpy as np
 from manifold_observer.tasks.engine.panel import Corner, Pair
 from manifold_observer.tasks.engine.treesum import Node
 
-from ..frames.segments import Segments
-from ..graph.spans import Integers, Runs, Span, blocks, runs_of, segment_spans
+from ..graph.spans import Integers, Span, blocks, segment_spans
+from .windows import Segment
 
-Segment = Integers | Segments
 # Up to here every distance takes part in the median; beyond it a seeded sample does.
 EXACT_MEDIAN_FRAMES = 8192
 # Bytes of tiles that one panel holds, about; one task multiplies one panel.
@@ -44,117 +42,6 @@ MANY_PANELS = 200
 _LEAST_TASKS, _WORKERS_A_SPAN = 4, 8
 # Panels a worker, at least: with fewer the last ones would be waited for.
 _WORKERS_PANELS = 4
-
-
-def window_starts(segment: Segment, window: int) -> Integers:
-    """First frame of every frame's window: centred, shifted inwards at the ends of its segment.
-
-    Parameters
-    ----------
-    segment
-        Segment of every frame, shape (n,); every segment holds at least ``window`` frames.
-    window
-        Frames in a window.
-
-    Returns
-    -------
-    Shape (n,).
-
-    Examples
-    --------
-    >>> window_starts(np.array([0, 0, 0, 0, 1, 1, 1]), 3)
-    array([0, 0, 1, 1, 4, 4, 4])
-    """
-    return shrinking_windows(segment, window, (0, len(segment)))[0]
-
-
-class Reach(NamedTuple):
-    """Frames that a block is made from; within them the rows of its own frames, and of the first of each window.
-
-    ``used`` are the rows that are taken, None for all; rows and starts then count in those. ``stops`` are the rows
-    after the windows, where these are not all equally wide.
-    """
-
-    span: Span
-    rows: Runs
-    starts: Runs
-    used: Runs | None = None
-    stops: Runs | None = None
-
-
-def reach(segment: Segment, window: int, span: Span, chosen: Integers | None = None, windows: str = "whole") -> Reach:
-    """What the frames of a span, or some ``chosen`` ones of them, reach into with their windows.
-
-    Parameters
-    ----------
-    segment
-        Segment of every frame.
-    window
-        Frames in a window, 0 where covariances are given.
-    span
-        Frames of the block.
-    chosen
-        Frames of the span that are wanted, ascending; a block of landmarks that kept the frames between them would
-        hold all there are.
-    windows
-        ``"whole"``, ``"shrinking"`` to short segments, or ``"causal"``.
-
-    Returns
-    -------
-    Frames, rows and starts.
-
-    Examples
-    --------
-    >>> reach(np.zeros(9), 3, (4, 6)).span, reach(np.zeros(9), 3, (0, 9), np.array([1, 7])).used.expand()
-    ((3, 7), array([0, 1, 2, 6, 7, 8]))
-    """
-    numbers = np.arange(*span) if chosen is None else chosen
-    if not window:
-        here = runs_of(np.arange(len(numbers)))
-        return Reach(span, here, here, None if chosen is None else runs_of(chosen - span[0]))
-    cut = shrinking_windows(segment, window, span, windows == "causal")
-    starts, stops = (ends[numbers - span[0]] for ends in cut)
-    low, high = min(int(starts[0]), int(numbers[0])), max(int(stops[-1]), int(numbers[-1]) + 1)
-    varied = windows != "whole"
-    if chosen is None:
-        after = runs_of(stops - low) if varied else None
-        return Reach((low, high), runs_of(numbers - low), runs_of(starts - low), None, after)
-    within = np.minimum(starts[:, None] + np.arange(window), stops[:, None] - 1)
-    used = np.unique(within)  # a frame lies within its window
-    rows, first = (runs_of(np.searchsorted(used, wanted)) for wanted in (numbers, starts))
-    after = runs_of(np.searchsorted(used, stops - 1) + 1) if varied else None
-    return Reach((low, high), rows, first, runs_of(used - low), after)
-
-
-def shrinking_windows(segment: Segment, window: int, span: Span, causal: bool = False) -> tuple[Integers, Integers]:
-    """First frame of the window of every frame in a span, and the frame after its last.
-
-    Windows are centred and shifted inwards at the ends of a segment, and as short as a segment that is shorter than
-    they are; or, where they are ``causal``, they end with their frame and grow from the start of its segment on.
-
-    Examples
-    --------
-    >>> shrinking_windows(np.array([0, 0, 1, 1, 1, 1]), 3, (0, 6))
-    (array([0, 0, 2, 2, 3, 3]), array([2, 2, 5, 5, 6, 6]))
-    >>> shrinking_windows(np.array([0, 0, 1, 1, 1, 1]), 3, (2, 6), causal=True)
-    (array([2, 2, 2, 3]), array([3, 4, 5, 6]))
-
-    Notes
-    -----
-    O(span + window).
-    """
-    low, high = max(span[0] - window, 0), min(span[1] + window, len(segment))
-    starts, stops = np.empty(high - low, np.int64), np.empty(high - low, np.int64)
-    for start, stop in segment_spans(segment[low:high]):
-        frames = np.arange(start, stop)
-        if causal:
-            starts[start:stop], stops[start:stop] = np.maximum(frames - window + 1, start), frames + 1
-        else:
-            width = min(window, stop - start)
-            starts[start:stop] = np.clip(frames - width // 2, start, stop - width)
-            stops[start:stop] = starts[start:stop] + width
-    own = slice(span[0] - low, span[1] - low)
-    return starts[own] + low, stops[own] + low
 
 
 def sample_spans(n_frames: int, run: int, most: int) -> list[Span]:
@@ -221,7 +108,8 @@ def spans_together(n_spans: int, n_workers: int) -> int:
 
     A scheduler takes a millisecond a task whatever it does, and a span takes a core less than a second: with tens of
     workers more than one a task are wanted, and still four tasks a worker or more, so that all end together: as many
-    as make the worker that has most to do no more than a twentieth slower.
+    as make the worker that has most to do no more than a twentieth slower. A power of two: the sums of one task are a
+    node of the tree in which those of all spans are taken.
 
     Examples
     --------
@@ -233,7 +121,7 @@ def spans_together(n_spans: int, n_workers: int) -> int:
         return -(-n_spans // (together * n_workers)) * together
 
     most = min(n_spans // (_LEAST_TASKS * n_workers), n_workers // _WORKERS_A_SPAN)
-    choices = range(1, max(most, 1) + 1)
+    choices = [2**level for level in range(max(most, 1).bit_length())]
     enough = 1.05 * min(map(longest, choices))
     return max(together for together in choices if longest(together) <= enough)
 

@@ -25,7 +25,7 @@ from .blocks import Table, block_task, part_of
 from .config import EmbedConfig
 from .cuts import gather_rows, landmark_spans, link_rows
 from .eigensolve import Warm
-from .passing import Own, passed, passed_kept
+from .passing import Own, passed, passed_in_pairs
 from .problem import Found, Problem
 
 # Frames whose exact rows judge the result.
@@ -170,15 +170,15 @@ def _carried(problem: Problem, stage: str, sample: Integers, met: Delayed) -> tu
         Own(span, (problem.config.alpha, span[0], sample[(sample >= span[0]) & (sample < span[1])] - span[0]))
         for span in landmark_spans(problem.table.n_frames, problem.table.n_features)
     ]
-    passing = passed_kept if problem.decision.lazy else passed
+    found = passed_in_pairs(_carry, landmarks.summed_together, problem, spans, stage, met)
     kept: list[Any] = []
-    return kept, landmarks.summed_together(_keeping(passing(_carry, problem, spans, stage, met), kept))
+    return kept, landmarks.summed_together(_keeping(found, kept))
 
 
-def _keeping(found: Iterator[tuple[Any, Summed]], kept: list[Any]) -> Iterator[Summed]:
-    """The sums of every span, its coordinates being put aside."""
+def _keeping(found: Iterator[tuple[list[Any], Summed]], kept: list[Any]) -> Iterator[Summed]:
+    """The sums of the spans of every task, their coordinates being put aside."""
     for placed, summed in found:
-        kept.append(placed)
+        kept += placed
         yield summed
 
 

@@ -68,20 +68,42 @@ def passed(
     yield from itertools.chain.from_iterable(stream(*tasks[:2], stage, problem.progress, at_once=tasks.at_once))
 
 
-def passed_kept(
-    function: Callable[..., tuple[Any, Any]], problem: Problem, spans: list[Own], stage: str, *others: Any
-) -> Iterator[tuple[Of, Any]]:
-    """As :func:`passed`, of a function that gives pairs: the first of each stays where it is."""
-    tasks = _tasks(_pairs_on_spans, function, problem, spans, others)
-    for whole, seconds in stream_kept(*tasks[:2], stage, problem.progress, at_once=tasks.at_once):
-        yield from ((Of(whole, (0, number)), second) for number, second in enumerate(seconds))
+def passed_in_pairs(
+    function: Callable[..., tuple[Any, Any]],
+    joining: Callable[[Iterable[Any]], Any],
+    problem: Problem,
+    spans: list[Own],
+    stage: str,
+    *others: Any,
+) -> Iterator[tuple[list[Any], Any]]:
+    """As :func:`passed`, of a function that gives pairs, for the spans of one task together.
+
+    Parameters
+    ----------
+    function, problem, spans, stage, *others
+        As :func:`passed` has them.
+    joining
+        Makes one of the second values of spans that follow each other.
+
+    Yields
+    ------
+    The first value of each span, which stays on the workers where coordinates do; and what the second ones join to.
+    """
+    tasks = _tasks(_pairs_on_spans, function, problem, spans, (joining, *others))
+    if not problem.decision.lazy:
+        yield from stream(*tasks[:2], stage, problem.progress, at_once=tasks.at_once)
+        return
+    kept = stream_kept(*tasks[:2], stage, problem.progress, at_once=tasks.at_once)
+    for group, (whole, joined) in zip(tasks.groups, kept, strict=True):
+        yield [Of(whole, (0, number)) for number in range(len(group))], joined
 
 
 class _Tasks(NamedTuple):
-    """Tasks of one span or several, how many, and whether they may all be given out at once."""
+    """Tasks of one span or several, how many, their spans, and whether they may all be given out at once."""
 
     made: Iterable[Delayed]
     number: int
+    groups: list[list[Own]]
     at_once: bool
 
 
@@ -99,8 +121,8 @@ def _tasks(
     groups = [spans[first : first + several] for first in range(0, len(spans), several)]
     made = (task(taking, function, problem.distance, _pieces(problem, group), *others) for group in groups)
     if large or not _reads_itself(problem.table) or _takers(there) < _MANY_WORKERS:
-        return _Tasks(made, len(groups), at_once=False)
-    return _Tasks(_placed(made, len(groups)), len(groups), at_once=True)
+        return _Tasks(made, len(groups), groups, at_once=False)
+    return _Tasks(_placed(made, len(groups)), len(groups), groups, at_once=True)
 
 
 def spans_a_task(table: Table, n_spans: int, there: Workers) -> int:
@@ -148,11 +170,15 @@ def _on_spans(function: Callable[..., Any], distance: Distance, pieces: list[Pie
 
 
 def _pairs_on_spans(
-    function: Callable[..., Any], distance: Distance, pieces: list[Piece], *others: Any
-) -> tuple[list[Any], list[Any]]:
-    """As :func:`_on_spans`, of a function that gives pairs: all their first values, and all their second."""
+    function: Callable[..., Any],
+    distance: Distance,
+    pieces: list[Piece],
+    joining: Callable[[Iterable[Any]], Any],
+    *others: Any,
+) -> tuple[list[Any], Any]:
+    """As :func:`_on_spans`, of a function that gives pairs: all their first values, and what the second join to."""
     firsts, seconds = zip(*_on_spans(function, distance, pieces, *others), strict=True)
-    return list(firsts), list(seconds)
+    return list(firsts), joining(seconds)
 
 
 def _on_span(function: Callable[..., Any], distance: Distance, piece: Piece, *others: Any) -> Any:

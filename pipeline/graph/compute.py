@@ -31,7 +31,7 @@ _IN_HAND = 2
 # The share of them that is given out at once, where they are many.
 _HANDFUL = 8
 # Pairs whose second values are brought here together.
-_PAIRS = 256
+_PAIRS = 1024
 
 
 def task(function: Callable[..., Any], *arguments: Any, outputs: int | None = None) -> Delayed:

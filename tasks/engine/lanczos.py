@@ -15,8 +15,8 @@ import numpy as np
 from scipy import linalg
 
 from manifold_observer.tasks.arrays import Booleans, Floats
-from manifold_observer.tasks.engine.columns import Columns
 from manifold_observer.tasks.engine.diffusion import symmetric_scaling
+from manifold_observer.tasks.engine.vectors import Vectors
 
 MatMat = Callable[[Floats], Floats]
 # Squared share of a direction below which vectors do not span it, as far as their Gram matrix can tell.
@@ -30,8 +30,8 @@ class Krylov(NamedTuple):
     the width of the newest block.
     """
 
-    basis: Columns
-    images: Columns
+    basis: Vectors
+    images: Vectors
     projected: Floats
     passes: int
     newest: int
@@ -56,7 +56,7 @@ def random_block(n: int, width: int, seed: int) -> Floats:
 
 def empty(n: int) -> Krylov:
     """State before the first pass."""
-    return Krylov(Columns(n), Columns(n), np.zeros((0, 0)), 0, 0)
+    return Krylov(Vectors(n), Vectors(n), np.zeros((0, 0)), 0, 0)
 
 
 def begin(block: Floats, images: Floats) -> Krylov:
@@ -239,7 +239,7 @@ def _converged(pairs: RitzPairs, n_pairs: int, tolerance: float) -> bool:
 
 
 def _is_new(projected: Floats, vectors: Floats) -> Booleans:
-    """Columns of which projection left more than rounding."""
+    """Vectors of which projection left more than rounding."""
     return np.linalg.norm(projected, axis=0) > 1e-13 * np.linalg.norm(vectors, axis=0)
 
 

@@ -23,6 +23,7 @@ from manifold_observer.tasks.engine.diffusion import coordinates, symmetric_scal
 from manifold_observer.tasks.engine.distance import Distance
 from manifold_observer.tasks.engine.protocols import Block
 from manifold_observer.tasks.engine.slab import Slab, narrow
+from manifold_observer.tasks.engine.treesum import in_pairs
 
 FRAMES_TOGETHER = 1024
 """Frames of a span that are worked on together."""
@@ -266,21 +267,22 @@ def placed_together(parts: Sequence[Placed]) -> Placed:
 
 
 def summed_together(parts: Iterable[Summed]) -> Summed:
-    """What several spans give, added up in their order, one at a time."""
-    each = iter(parts)
-    total = next(each)
-    for part in each:
-        total = Summed(
-            lift=total.lift + part.lift,
-            squares=total.squares + part.squares,
-            rows=total.rows + part.rows,
-            row_sums=total.row_sums + part.row_sums,
-            sampled=np.concatenate([total.sampled, part.sampled]),
-            largest=np.where(np.abs(part.largest) > np.abs(total.largest), part.largest, total.largest),
-            alone=total.alone + part.alone,
-            first_alone=part.first_alone if total.first_alone < 0 else total.first_alone,
-        )
-    return total
+    """What spans that follow each other add up to, or what every 2, 4, 8 ... of them have added up to already."""
+    return in_pairs(parts, _added)
+
+
+def _added(one: Summed, after: Summed) -> Summed:
+    """What two neighbours add up to."""
+    return Summed(
+        lift=one.lift + after.lift,
+        squares=one.squares + after.squares,
+        rows=one.rows + after.rows,
+        row_sums=one.row_sums + after.row_sums,
+        sampled=np.concatenate([one.sampled, after.sampled]),
+        largest=np.where(np.abs(after.largest) > np.abs(one.largest), after.largest, one.largest),
+        alone=one.alone + after.alone,
+        first_alone=after.first_alone if one.first_alone < 0 else one.first_alone,
+    )
 
 
 def _largest(psi: Floats) -> Floats:

@@ -8,12 +8,50 @@ in the same pairs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 from manifold_observer.tasks.arrays import Array
 
 Node = tuple[int, int]
 """Level, and number within the level."""
+
+Term = TypeVar("Term")
+
+
+def in_pairs(terms: Iterable[Term], add: Callable[[Term, Term], Term]) -> Term:
+    """What neighbours add up to, of terms that come in their order: leaves of the tree, or whole nodes of one level.
+
+    Parameters
+    ----------
+    terms
+        At least one.
+    add
+        Adds a term and the one after it.
+
+    Returns
+    -------
+    The root; the same bits whether its leaves are given, or what every 2, 4, 8 ... of them add up to.
+
+    Notes
+    -----
+    Memory: one term a level.
+
+    Examples
+    --------
+    >>> in_pairs("abcde", "({}{})".format)
+    '(((ab)(cd))e)'
+    """
+    nodes: list[tuple[int, Term]] = []
+    for term in terms:
+        level, node = 0, term
+        while nodes and nodes[-1][0] == level:
+            level, node = level + 1, add(nodes.pop()[1], node)
+        nodes.append((level, node))
+    total = nodes.pop()[1]
+    while nodes:
+        total = add(nodes.pop()[1], total)
+    return total
 
 
 class TreeSum:

@@ -28,8 +28,9 @@ import manifold_observer.pipeline as mo
 from manifold_observer.pipeline.clusters.cluster import connect
 from manifold_observer.pipeline.engine.blocks import check_moments, local_metric, make_blocks, table
 from manifold_observer.pipeline.engine.config import EmbedConfig
-from manifold_observer.pipeline.engine.cuts import tile_size, window_starts
+from manifold_observer.pipeline.engine.cuts import tile_size
 from manifold_observer.pipeline.engine.tiling import recomputed_product, tiling
+from manifold_observer.pipeline.engine.windows import window_starts
 from manifold_observer.pipeline.graph.progress import silent
 from manifold_observer.pipeline.graph.spans import blocks
 from manifold_observer.tasks.engine import covariance, forms, kernel, lanczos, moments, panel

@@ -38,6 +38,7 @@ from manifold_observer.pipeline.engine.cuts import tile_size
 from manifold_observer.pipeline.engine.passing import Own, Piece
 from manifold_observer.pipeline.engine.problem import Problem
 from manifold_observer.pipeline.engine.tiling import Cut, MatMat, Share, recomputed_product, tiling
+from manifold_observer.pipeline.frames.segments import Segments
 from manifold_observer.pipeline.graph.compute import persist, task
 from manifold_observer.pipeline.graph.limits import LAZY_FRAMES, Workers
 from manifold_observer.pipeline.graph.progress import silent
@@ -98,7 +99,8 @@ def on_spans(function: Any, distance: Any, pieces: list[Piece], *others: Any) ->
 def pairs_on_spans(*arguments: Any) -> Costed:
     """Stand-in for spans whose coordinates stay on the workers."""
     pairs, seconds = on_spans(*arguments)
-    return Costed(tuple(map(list, zip(*pairs, strict=True))), seconds)
+    placed, summed = zip(*pairs, strict=True)
+    return Costed((list(placed), summed[0]), seconds)
 
 
 STANDINS: dict[str, Callable[..., Costed]] = {"block_task": block_task, "_fused": fused, "_sum": sum_of}
@@ -129,7 +131,7 @@ def landmark_pass(n_frames: int, n_workers: int) -> Callable[[], Any]:
     """One pass of so many frames past the landmarks."""
     stored = Nowhere(n_frames)
     data = da.from_array(stored, (16384, N_FEATURES), name="frames-nowhere", meta=np.empty((0, 0), np.float32))
-    rows = Table(data, np.zeros(n_frames, np.int64), None)
+    rows = Table(data, Segments.of([np.zeros(n_frames, np.int64)]), None)
     distance = Distance(Metric(21, PseudoInverse()), Axes(np.zeros(N_FEATURES), None), "quadratic", "float32")
     there = Workers(n_workers, 2**32)
     decision = argparse.Namespace(distance=distance, lazy=n_frames > LAZY_FRAMES, workers=there)

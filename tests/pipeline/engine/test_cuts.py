@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manifold_observer.pipeline.engine import cuts
+from manifold_observer.pipeline.engine import cuts, windows
 from manifold_observer.pipeline.frames import segments as cut_segments
 from manifold_observer.pipeline.frames.segments import FrameRun
 from manifold_observer.pipeline.graph import spans as cut_spans
@@ -71,15 +71,15 @@ def test_segments__table(segment, spans, restarts):
 def test_window_starts__equal_the_reference(extra, window):
     segment = np.repeat(np.arange(len(extra)), [window + more for more in extra])
     expected = [members[0] for members in dense.windows(segment, window)]
-    assert cuts.window_starts(segment, window).tolist() == expected
+    assert windows.window_starts(segment, window).tolist() == expected
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=4), st.integers(2, 8), st.integers(1, 40))
 def test_shrinking_windows__a_span_has_its_part_of_all(extra, window, size):
     segment = np.repeat(np.arange(len(extra)), [window + more for more in extra])
     spans = cut_spans.blocks(len(segment), size)
-    parts = [cuts.shrinking_windows(segment, window, span)[0] for span in spans]
-    assert np.concatenate(parts).tolist() == cuts.window_starts(segment, window).tolist()
+    parts = [windows.shrinking_windows(segment, window, span)[0] for span in spans]
+    assert np.concatenate(parts).tolist() == windows.window_starts(segment, window).tolist()
 
 
 @pytest.mark.parametrize(

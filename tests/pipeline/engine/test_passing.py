@@ -6,7 +6,7 @@ import pytest
 import xarray as xr
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline.engine import cuts, passing
+from manifold_observer.pipeline.engine import cuts, passing, windows
 from manifold_observer.pipeline.engine.blocks import Part
 from manifold_observer.pipeline.graph.limits import Workers
 from manifold_observer.pipeline.graph.slabs import Later, Reading
@@ -42,7 +42,7 @@ def test_embed__several_spans_a_task_have_the_bits_of_one(stored, monkeypatch, w
     monkeypatch.setattr(passing, "_later", lambda rows: seen.append(rows) or later(rows))
     monkeypatch.setattr("manifold_observer.pipeline.engine.blocks._HERE_BYTES", 0)
     monkeypatch.setattr("manifold_observer.pipeline.engine.blocks._KEEP_BYTES", 0)
-    monkeypatch.setattr(passing, "spans_together", lambda n_spans, n_workers: 3)
+    monkeypatch.setattr(passing, "spans_together", lambda n_spans, n_workers: 4)
     monkeypatch.setattr(passing, "_MANY_WORKERS", 2)
     with workers_here(2):
         found = embedded(stored, lazy, route)
@@ -69,7 +69,7 @@ def test_on_spans__each_is_read_when_its_turn_comes():
     spans = [(0, 10), (10, 20)]
     pieces = [
         passing.Piece(
-            Part(Later(Reading(Watched(), *span)), None, cuts.reach(np.zeros(10), 3, (0, 10))), passing.Own(span)
+            Part(Later(Reading(Watched(), *span)), None, windows.reach(np.zeros(10), 3, (0, 10))), passing.Own(span)
         )
         for span in spans
     ]
@@ -115,5 +115,6 @@ def test_spans_together__leave_every_worker_enough_tasks_and_no_more(n_spans, n_
     together = cuts.spans_together(n_spans, n_workers)
     tasks = -(-n_spans // together)
     assert tasks >= min(n_spans, 4 * n_workers)
-    assert tasks <= 8 * n_workers or together > 0.6 * n_workers / 8
+    assert together.bit_count() == 1
+    assert tasks <= 16 * n_workers or together > 0.5 * n_workers / 8
     assert -(-tasks // n_workers) * together <= 1.05 * -(-n_spans // n_workers)

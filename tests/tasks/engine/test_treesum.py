@@ -1,12 +1,14 @@
 """Sums in one fixed tree: whoever adds what, the same numbers are added in the same pairs."""
 
+import operator
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from manifold_observer.tasks.engine.treesum import TreeSum, fold
+from manifold_observer.tasks.engine.treesum import TreeSum, fold, in_pairs
 from strategies import generators
 
 
@@ -50,3 +52,17 @@ def test_treesum__holds_one_array_a_level(n):
         total.add((0, leaf), np.ones(1))
         assert len(total._nodes) <= (leaf + 1).bit_length()
     assert total.total() == n
+
+
+@given(generators(), st.integers(1, 40), st.sampled_from([2, 4, 8, 64]))
+def test_in_pairs__whole_nodes_lead_to_the_bits_of_their_leaves(rng, n, together):
+    leaves = list(rng.normal(size=n) * 10.0 ** rng.integers(-9, 9, n))
+    nodes = [in_pairs(leaves[k : k + together], operator.add) for k in range(0, n, together)]
+    tree = TreeSum()
+    for number, leaf in enumerate(leaves):
+        tree.add((0, number), np.array([leaf]))
+    assert in_pairs(nodes, operator.add) == in_pairs(leaves, operator.add) == tree.total()[0]
+
+
+def test_in_pairs__keeps_the_order():
+    assert in_pairs(map(str, range(11)), operator.add) == "012345678910"

@@ -14,15 +14,15 @@ from manifold_observer.tasks.arrays import Floats
 _TOGETHER = 64
 
 
-class Columns:
+class Vectors:
     """A matrix V (n, k) that grows by columns, of which none is moved again.
 
-    Columns lie one after the other, so that products with V run along the memory; some 64 of them are one piece. Where
+    Vectors lie one after the other, so that products with V run along the memory; some 64 of them are one piece. Where
     pieces are cut depends on the widths of the blocks alone: products have the same bits however V came about.
 
     Examples
     --------
-    >>> grown = Columns(2).grown(np.array([[1.0], [2.0]])).grown(np.array([[3.0], [4.0]]))
+    >>> grown = Vectors(2).grown(np.array([[1.0], [2.0]])).grown(np.array([[3.0], [4.0]]))
     >>> np.asarray(grown)
     array([[1., 3.],
            [2., 4.]])
@@ -39,11 +39,11 @@ class Columns:
         """Rows n and columns k."""
         return self._n, sum(piece.width for piece in self._pieces)
 
-    def grown(self, block: Floats) -> Columns:
+    def grown(self, block: Floats) -> Vectors:
         """With the columns of a block (n, b) after its own; what was there is shared, and stays as it is."""
         if self._pieces and self._pieces[-1].width + block.shape[1] <= _TOGETHER:
-            return Columns(self._n, (*self._pieces[:-1], self._pieces[-1].grown(block)))
-        return Columns(self._n, (*self._pieces, _Piece.begun(block)))
+            return Vectors(self._n, (*self._pieces[:-1], self._pieces[-1].grown(block)))
+        return Vectors(self._n, (*self._pieces, _Piece.begun(block)))
 
     def against(self, x: Floats) -> Floats:
         """V^T x, shape (k, b), for vectors x (n, b)."""
