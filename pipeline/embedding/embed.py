@@ -16,6 +16,7 @@ from manifold_observer.tasks.arrays import Array, Floats, digest
 from manifold_observer.tasks.engine import diffusion
 from manifold_observer.tasks.engine.moments import Moments
 
+from .. import __version__
 from ..engine.blocks import Table, check_moments, table
 from ..engine.checkpoint import Checkpoint, check_checkpoint
 from ..engine.condition import choose_conditioning, is_scaled, warn_cut
@@ -221,7 +222,7 @@ def _embed(
     if measured.shrunk is not None:
         numbers = numbers.assign_attrs(measured.shrunk.attrs())
     numbers = _in_chunks(numbers) if config.lazy == "always" else numbers
-    return numbers.assign_attrs(version=version("manifold-observer"))
+    return numbers.assign_attrs(version=__version__)  # read once: asking takes milliseconds
 
 
 def _in_chunks(numbers: xr.Dataset) -> xr.Dataset:
