@@ -65,6 +65,7 @@ def demonstrate(
     overwrite: bool = False,
     recording: Path | None = None,
     final: Path | None = None,
+    show: Callable[[xr.Dataset, xr.Dataset], None] | None = None,
 ) -> dict[str, Any]:
     """Run one demonstration and score it; this computes.
 
@@ -84,6 +85,8 @@ def demonstrate(
         Where to simulate; by default the recording is gone at the end.
     final
         What the result calls its recording.
+    show
+        Is given the states and the truth before they are scored.
 
     Returns
     -------
@@ -107,7 +110,11 @@ def demonstrate(
             stored, embedding, state = analyse(folder, frames, demo.config, stages, covariance)
             with stages("scores"):
                 stages.report("scores", 0, 1)
-                truth = write_group(folder, "truth", demo.truth(recording, stored)).load()
+                known = demo.truth(recording, stored)
+                # In its own order: a folder lists its members in any.
+                truth = write_group(folder, "truth", known).load()[list(known.data_vars)]
+                if show is not None:
+                    show(state.load(), truth)
                 result = _score(name, stored, embedding.load(), state.load(), truth, settings)
                 stages.report("scores", 1, 1)
     return {
