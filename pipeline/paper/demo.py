@@ -110,10 +110,10 @@ def demonstrate(
             with stages("scores"):
                 stages.report("scores", 0, 1)
                 known = demo.truth(recording, stored)
+                if show is not None:
+                    show(state.load(), known)
                 # In its own order: a folder lists its members in any.
                 truth = write_group(folder, "truth", known).load()[list(known.data_vars)]
-                if show is not None:
-                    show(state.load(), truth)
                 result = _score(name, stored, embedding.load(), state.load(), truth, settings)
                 stages.report("scores", 1, 1)
     return {

@@ -45,14 +45,15 @@ def draw(path: Path, shown: Shown) -> None:
     Parameters
     ----------
     path
-        File to write, whose suffix says how.
+        PNG file to write.
     shown
         What is on it.
     """
     with matplotlib().rc_context(STYLE):
+        from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
         from matplotlib.figure import Figure  # noqa: PLC0415
 
-        figure = Figure(figsize=(11, 3.3), layout="constrained")
+        figure = Figure(figsize=(11, 3.3), dpi=120, facecolor="white", layout="constrained")
         left, middle, right = figure.subplots(1, 3, width_ratios=[1, 0.9, 1.5])
         state, known, label = shown.state, shown.truth, shown.label
         _recorded(left, shown.recorded)
@@ -61,7 +62,7 @@ def draw(path: Path, shown: Shown) -> None:
         figure.colorbar(dots, ax=middle, label=f"hidden {label}", ticks=[])
         _read(right, state, known, label)
         figure.suptitle(f"demonstration: {shown.name}", x=0.01, ha="left", fontsize=9, color="#666666")
-        figure.savefig(path, dpi=120, facecolor="white")
+        FigureCanvasAgg(figure).print_png(path)  # savefig would draw it twice
 
 
 def _recorded(axes: Axes, recorded: NDArray[Any]) -> None:
