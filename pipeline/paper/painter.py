@@ -37,7 +37,7 @@ class Painter:
         """Say what is on the picture."""
         self._shown = shown
         if self._process is not None and self._process.stdin is not None:
-            with suppress(BrokenPipeError), self._process.stdin as pipe:  # it has failed
+            with suppress(OSError), self._process.stdin as pipe:  # it has failed; Windows says EINVAL
                 pickle.dump(shown, pipe)
 
     def end(self) -> bool:
