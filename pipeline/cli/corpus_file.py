@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from ..corpus.config import CorpusConfig
 from ..corpus.map_config import MapConfig
 from ..jobs.config import RunConfig
 from .config_file import read_toml, texts_of
-from .options import settings_of, taken
+from .options import Config, settings_of, taken
 from .watching import WATCH_OPTIONS
 
 _COMPUTING = ("cluster", "workers", "memory")
@@ -30,25 +30,9 @@ class CorpusFile(NamedTuple):
     cluster: ClusterConfig
 
 
-@settings_of(RunConfig)
-@click.command("[run]")
-def _run_section(**options: Any) -> RunConfig:
-    """Read the settings of a run."""
-    return taken(RunConfig, options)
-
-
-@settings_of(MapConfig)
-@click.command("[map]")
-def _map_section(**options: Any) -> MapConfig:
-    """Read the settings of a map."""
-    return taken(MapConfig, options)
-
-
-@settings_of(CorpusConfig, leaving=_NO_OPTIONS)
-@click.command("[corpus]")
-def _corpus_section(**options: Any) -> dict[str, Any]:
-    """Read the settings of a corpus."""
-    return options
+def _section(name: str, kind: type[Any], leaving: Collection[str] = ()) -> click.Command:
+    """A section as a command, whose options are its settings; made when it is read, for every command imports this."""
+    return settings_of(kind, leaving=leaving)(click.Command(f"[{name}]", callback=lambda **values: values))
 
 
 def read_corpus(path: Path) -> CorpusFile:
@@ -69,11 +53,11 @@ def read_corpus(path: Path) -> CorpusFile:
         )
     # Where to compute may stand among the settings of a run, as in the file of run --config.
     where = {name: part.pop(name) for part in (run, corpus) for name in _COMPUTING if name in part}
-    own = _read(path, _corpus_section, corpus)
+    own = _read(path, _section("corpus", CorpusConfig, _NO_OPTIONS), corpus)
     config = CorpusConfig(
         inputs=inputs,
-        run=_read(path, _run_section, run),
-        shared=_read(path, _map_section, sections["map"]) if "map" in sections else None,
+        run=_config(path, "run", RunConfig, run),
+        shared=_config(path, "map", MapConfig, sections["map"]) if "map" in sections else None,
         folder=str(path.absolute().parent),
         **own,
     )
@@ -122,6 +106,11 @@ def _read(path: Path, section: click.Command, values: dict[str, Any]) -> Any:
             return section.invoke(context)
     except click.BadParameter as error:
         raise click.BadParameter(f"{path}, {section.name}: {error.format_message()}") from None
+
+
+def _config(path: Path, name: str, kind: type[Config], values: dict[str, Any]) -> Config:
+    """The settings of a section that has those of a dataclass."""
+    return taken(kind, _read(path, _section(name, kind), values))
 
 
 def corpus_text(inputs: Iterable[str], output: str, run: RunConfig) -> str:

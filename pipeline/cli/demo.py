@@ -12,6 +12,7 @@ import click
 
 from ..clusters.config import ClusterConfig
 from ..graph.durations import duration
+from ..graph.loading import loading
 from ..paper.settings import SIMULATIONS
 from .computing import chosen, computing, session
 from .options import settings_of, taken
@@ -38,7 +39,8 @@ def _command(name: str, kind: type[Any]) -> click.Command:
     """The command of one demonstration."""
 
     def callback(folder: Path | None, cluster: ClusterConfig, as_json: bool, **options: Any) -> None:
-        from ..paper.keeping import demonstrate_in  # noqa: PLC0415 - Dask starts slowly; --help need not wait for it
+        with loading():  # Dask starts slowly; --help need not wait for it
+            from ..paper.keeping import demonstrate_in  # noqa: PLC0415
 
         asked, place = taken(kind, options), folder or _free(name)
         with session(chosen(cluster, lambda: asked.about_frames)) as stages:

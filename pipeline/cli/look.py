@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..frames.opening import OpenConfig
+from ..graph.loading import loading
 from ..stores.address import Place
 from .advice import as_option
 from .look_text import text_of
@@ -59,7 +60,8 @@ def look_command(context: click.Context, /, paths: tuple[Place, ...], as_json: b
 
 def _looked(context: click.Context, path: Place, given: dict[str, Any]) -> dict[str, Any]:
     """One file, for machines; what could not be opened has its sentence."""
-    from ..look.looking import look  # noqa: PLC0415 - xarray starts slowly; --help need not wait for it
+    with loading():  # xarray starts slowly; --help need not wait for it
+        from ..look.looking import look  # noqa: PLC0415
 
     if (refused := _no_recording(path)) is not None:
         return _failed(str(path), refused)

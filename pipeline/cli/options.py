@@ -145,6 +145,7 @@ def _nested(member: Field[Any]) -> type[Any] | None:
     return made if made is not MISSING and isinstance(made, type) and is_dataclass(made) else None
 
 
+@cache
 def _option(member: Field[Any], section: str, text: str) -> Setting:
     """One field as an option."""
     spelled = str(member.metadata.get("option", "")) or f"--{member.name.replace('_', '-')}"

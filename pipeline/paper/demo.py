@@ -65,6 +65,7 @@ def demonstrate(
     overwrite: bool = False,
     recording: Path | None = None,
     final: Path | None = None,
+    show: Callable[[xr.Dataset, xr.Dataset], None] | None = None,
 ) -> dict[str, Any]:
     """Run one demonstration and score it; this computes.
 
@@ -84,6 +85,8 @@ def demonstrate(
         Where to simulate; by default the recording is gone at the end.
     final
         What the result calls its recording.
+    show
+        Is given the states and the truth before they are scored.
 
     Returns
     -------
@@ -94,8 +97,7 @@ def demonstrate(
         with stages("simulate"):
             stages.report("simulate", 0, 1)
             recording = recording or scratch / "recording.zarr"
-            demo.simulate(recording, **simulation)
-            settings = dict(open_simulation(recording).attrs)
+            settings = dict(demo.simulate(recording, **simulation).attrs)
             stages.report("simulate", 1, 1)
         with reaching([recording], folder):
             frames, covariance = demo.frames(recording)
@@ -107,7 +109,11 @@ def demonstrate(
             stored, embedding, state = analyse(folder, frames, demo.config, stages, covariance)
             with stages("scores"):
                 stages.report("scores", 0, 1)
-                truth = write_group(folder, "truth", demo.truth(recording, stored)).load()
+                known = demo.truth(recording, stored)
+                if show is not None:
+                    show(state.load(), known)
+                # In its own order: a folder lists its members in any.
+                truth = write_group(folder, "truth", known).load()[list(known.data_vars)]
                 result = _score(name, stored, embedding.load(), state.load(), truth, settings)
                 stages.report("scores", 1, 1)
     return {

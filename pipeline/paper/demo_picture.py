@@ -1,59 +1,73 @@
-"""The picture of a demonstration: what is recorded, what is found, and the truth beside it."""
+"""The picture of a demonstration: what is recorded, what is found, and the truth beside it.
+
+xarray is left out: the process that draws imports this file, and has no other use for it.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
-from ..plot.colours import COLOURS
 from ..plot.style import STYLE, matplotlib
-from .demo import as_components
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_SAMPLES, _FRAMES = 1200, 800
-_GREY, _INK = "#bbbbbb", "#222222"
+SAMPLES = 1200
+"""Samples of the recording that are shown."""
+_FRAMES = 800
+_GREY, _INK, _BLUE = "#bbbbbb", "#222222", "#0072B2"
 
 
-def draw(path: Path, name: str, recording: xr.DataArray, result: xr.DataTree) -> None:
+@dataclass(frozen=True)
+class Shown:
+    """What a picture shows."""
+
+    name: str
+    """Of the demonstration."""
+    recorded: NDArray[Any]
+    """The beginning of the recording, time first."""
+    state: NDArray[np.float64]
+    """Dims ``(frame, mode)``."""
+    truth: NDArray[np.float64]
+    """One number a frame, NaN where it is not known."""
+    label: str
+    """What the truth is."""
+
+
+def draw(path: Path, shown: Shown) -> None:
     """Write the picture of a demonstration.
 
     Parameters
     ----------
     path
-        File to write, whose suffix says how.
-    name
-        Of the demonstration.
-    recording
-        What was simulated.
-    result
-        Its result, with the truth.
+        PNG file to write.
+    shown
+        What is on it.
     """
     with matplotlib().rc_context(STYLE):
+        from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
         from matplotlib.figure import Figure  # noqa: PLC0415
 
-        figure = Figure(figsize=(11, 3.3), layout="constrained")
+        figure = Figure(figsize=(11, 3.3), dpi=120, facecolor="white", layout="constrained")
         left, middle, right = figure.subplots(1, 3, width_ratios=[1, 0.9, 1.5])
-        truth = as_components(result["truth"].to_dataset())
-        state = np.asarray(result["state/state"].values, float)
-        _recorded(left, recording)
-        known, label = truth.values[:, 0], str(truth["component"].values[0]).replace("_", " ")
+        state, known, label = shown.state, shown.truth, shown.label
+        _recorded(left, shown.recorded)
         dots = middle.scatter(state[:, 0], state[:, 1], c=known, s=3, linewidths=0, rasterized=True)
         middle.set(title="what is found, without labels", xlabel="state, mode 1", ylabel="mode 2", xticks=[], yticks=[])
         figure.colorbar(dots, ax=middle, label=f"hidden {label}", ticks=[])
         _read(right, state, known, label)
-        figure.suptitle(f"demonstration: {name}", x=0.01, ha="left", fontsize=9, color="#666666")
-        figure.savefig(path, dpi=120, facecolor="white")
+        figure.suptitle(f"demonstration: {shown.name}", x=0.01, ha="left", fontsize=9, color="#666666")
+        FigureCanvasAgg(figure).print_png(path)  # savefig would draw it twice
 
 
-def _recorded(axes: Axes, recording: xr.DataArray) -> None:
-    """The beginning of the first channels, one above the other."""
-    values = np.asarray(recording[:_SAMPLES].values, float).reshape(min(_SAMPLES, len(recording)), -1)[:, :4]
+def _recorded(axes: Axes, recorded: NDArray[Any]) -> None:
+    """The first channels, one above the other."""
+    values = np.asarray(recorded, float).reshape(len(recorded), -1)[:, :4]
     step = 1.2 * float(np.ptp(values, axis=0).max() or 1.0)
     for channel, column in enumerate(values.T):
         axes.plot(column + step * channel, color=_INK, linewidth=0.5)
@@ -67,7 +81,7 @@ def _read(axes: Axes, state: NDArray[np.float64], truth: NDArray[np.float64], la
     guess = inputs @ np.linalg.lstsq(inputs[known], truth[known], rcond=None)[0]
     shown = slice(0, _FRAMES)
     axes.plot(truth[shown], color=_GREY, linewidth=3, label=f"hidden {label}")
-    axes.plot(np.where(known, guess, np.nan)[shown], color=COLOURS[0], linewidth=1.2, label="read from the state")
+    axes.plot(np.where(known, guess, np.nan)[shown], color=_BLUE, linewidth=1.2, label="read from the state")
     axes.set(title=f"the {label}, read linearly: r = {_correlation(guess[known], truth[known]):.2f}", xlabel="frame")
     axes.legend(loc="upper right", ncols=2)
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 import shlex
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
+from dask.system import cpu_count
+
+from manifold_observer.datasets.simulators.simulated import open_simulation
 
 from ..jobs.again import run_again
-from ..jobs.load import load
 from ..jobs.progress import Stages
-from .demo import DEMOS, demonstrate
+from .demo import DEMOS, as_components, demonstrate
+from .demo_picture import SAMPLES, Shown
+from .painter import painting
 
 _WHAT = {
     "observer": "The observer, which corrects a prediction by each frame",
@@ -65,18 +69,25 @@ def demonstrate_in(name: str, folder: Path, simulation: dict[str, Any], stages: 
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.absolute().parent) as scratch:
         made = Path(scratch, "made")
         made.mkdir()
-        recording = made / "recording.zarr"
-        result = demonstrate(
-            name, made / "result.zarr", simulation, stages, recording=recording, final=folder / recording.name
-        )
-        picture = _pictured(name, made)
+        recording, picture = made / "recording.zarr", made / "picture.png"
+        with painting(picture, cpu_count()) as painter:
+            result = demonstrate(
+                name,
+                made / "result.zarr",
+                simulation,
+                stages,
+                recording=recording,
+                final=folder / recording.name,
+                show=lambda state, truth: painter.begin(_shown(name, recording, state, truth)),
+            )
+            pictured = painter.end()
         made.chmod(0o777 & ~_umask())
         os.replace(made, folder)
-    kept = {"recording": folder / "recording.zarr", "result": folder / "result.zarr"}
+    kept = {"recording": "recording.zarr", "result": "result.zarr", "picture": picture.name if pictured else None}
     return {
         **result,
         "sentences": [*in_sentences(result["scores"], result["components"]), *filter(None, [_WHY.get(name)])],
-        "kept": {**{what: str(path) for what, path in kept.items()}, "picture": picture and str(folder / picture)},
+        "kept": {what: path and str(folder / path) for what, path in kept.items()},
         "next": _next(name, folder),
     }
 
@@ -126,22 +137,13 @@ def _next(name: str, folder: Path) -> list[str]:
     ]
 
 
-def _pictured(name: str, made: Path) -> str | None:
-    """Draw the demonstration; nothing where there is no Matplotlib."""
-    with suppress(ImportError):
-        from .demo_picture import draw  # noqa: PLC0415 - Matplotlib starts slowly
-
-        tree = load(made / "result.zarr")
-        draw(made / "picture.png", name, _shown(name, made / "recording.zarr"), tree)
-        return "picture.png"
-    return None
-
-
-def _shown(name: str, recording: Path) -> xr.DataArray:
-    """What was recorded."""
-    from manifold_observer.datasets.simulators.simulated import open_simulation  # noqa: PLC0415
-
-    return open_simulation(recording)["frames" if name == "circle" else "recording"]
+def _shown(name: str, recording: Path, state: xr.Dataset, truth: xr.Dataset) -> Shown:
+    """What the picture of a demonstration shows."""
+    recorded = open_simulation(recording)["frames" if name == "circle" else "recording"]
+    components = as_components(truth)
+    label = str(components["component"].values[0]).replace("_", " ")
+    states = np.asarray(state["state"].values, float)
+    return Shown(name, recorded[:SAMPLES].values, states, components.values[:, 0], label)
 
 
 def _check_new(folder: Path) -> None:

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    import xarray as xr
     from matplotlib.axes import Axes
 
 _WIDTH = 34
@@ -80,6 +80,7 @@ def named(values: xr.DataArray, what: str = "") -> str:
 
     Examples
     --------
+    >>> import xarray as xr
     >>> named(xr.DataArray([1.0], name="speed", attrs={"units": "m/s"}))
     'speed (m/s)'
     """

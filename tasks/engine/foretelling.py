@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse.linalg import eigsh
 
 from manifold_observer.tasks.arrays import Floats, Integers, deviations, standardised
 
@@ -85,6 +84,8 @@ def coordinates(frames: Floats, precision: Floats, n_modes: int) -> Mapped:
     >>> bool(abs(np.corrcoef(found.coordinates[:, 0], line[:, 0])[0, 1]) > 0.95), found.mostly_equal
     (True, False)
     """
+    from scipy.sparse.linalg import eigsh  # noqa: PLC0415 - slow to import
+
     squared = _squared(frames, precision)
     distance = (squared + squared.T) / 2
     pairs = distance[np.triu_indices(len(frames), 1)]
