@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 from manifold_observer.tasks.arrays import Booleans, Floats, Integers
-from manifold_observer.tasks.observers.minimum import least_between
 
 # Stretches of the recording that are left out in turn, for the uncertainty.
 _STRETCHES = 10
@@ -238,11 +237,15 @@ def _weight(found: Autocovariance) -> Floats:
 
 def _fit(mean: Floats, found: Autocovariance, rates: Floats, bounds: tuple[float, float]) -> tuple[float, str]:
     """The best unit, and the bound at which it lies."""
+    from scipy.optimize import minimize_scalar  # noqa: PLC0415 - slow to import
+
     grid = np.geomspace(*bounds, _GRID)
     best = int(np.argmin(misfit(mean, found, grid[:, None] * rates).sum(axis=1)))
-    low, high = np.log(grid[[max(best - 1, 0), min(best + 1, _GRID - 1)]])
-    log = least_between(lambda log: float(misfit(mean, found, np.exp(log) * rates[None]).sum()), low, high)
-    return float(np.exp(log)), {0: "lower", _GRID - 1: "upper"}.get(best, "")
+    around = np.log(grid[[max(best - 1, 0), min(best + 1, _GRID - 1)]])
+    refined = minimize_scalar(
+        lambda log: float(misfit(mean, found, np.exp(log) * rates[None]).sum()), bounds=tuple(around), method="bounded"
+    )
+    return float(np.exp(refined.x)), {0: "lower", _GRID - 1: "upper"}.get(best, "")
 
 
 def _each(misfits: Floats, grid: Floats) -> tuple[Floats, Floats, Booleans]:
