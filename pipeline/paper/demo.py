@@ -97,8 +97,7 @@ def demonstrate(
         with stages("simulate"):
             stages.report("simulate", 0, 1)
             recording = recording or scratch / "recording.zarr"
-            demo.simulate(recording, **simulation)
-            settings = dict(open_simulation(recording).attrs)
+            settings = dict(demo.simulate(recording, **simulation).attrs)
             stages.report("simulate", 1, 1)
         with reaching([recording], folder):
             frames, covariance = demo.frames(recording)
