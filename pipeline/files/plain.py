@@ -77,6 +77,8 @@ class PlainRows:
         Says where it lies, each time that it is read; None where a library has to read it.
     scale
         What the numbers in the file are multiplied by, a power of two.
+    itemsize
+        Bytes of a number in the file, where they are not those of ``dtype``.
 
     Examples
     --------
@@ -91,9 +93,15 @@ class PlainRows:
     """
 
     def __init__(
-        self, shape: tuple[int, ...], dtype: np.dtype[Any], lying: Callable[[], Lying | None], scale: float = 1.0
+        self,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        lying: Callable[[], Lying | None],
+        scale: float = 1.0,
+        itemsize: int | None = None,
     ) -> None:
         self.shape, self.dtype, self.lying, self.scale = shape, dtype, lying, scale
+        self.itemsize = itemsize or dtype.itemsize
 
     def read(self, start: int, stop: int) -> Array | None:
         """Some rows; None where a library has to read them."""

@@ -40,9 +40,10 @@ def plain_rows(path: Place, variable: xr.Variable) -> PlainRows | None:
         return None
     lying: Callable[[], Lying | None] | None
     lying = _Told(array) if hasattr(array, "lies") else _looked_for(path, array)
-    if lying is None or lying() is None:
+    found = None if lying is None else lying()
+    if lying is None or found is None:
         return None
-    return PlainRows(variable.shape, variable.dtype, lying, getattr(array, "scale", 1.0))
+    return PlainRows(variable.shape, variable.dtype, lying, getattr(array, "scale", 1.0), found.dtype.itemsize)
 
 
 @dataclass(frozen=True)

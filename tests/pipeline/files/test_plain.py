@@ -16,6 +16,7 @@ import zarr
 from numpy.testing import assert_array_equal
 
 import manifold_observer.pipeline as mo
+from manifold_observer.pipeline.files.plain import PlainRows
 from manifold_observer.pipeline.graph.slabs import Stored, source_of
 
 N, P = 5000, 3
@@ -134,6 +135,19 @@ def test_plain__rows_are_those_of_the_library(tmp_path, name):
         assert piece.dtype == recording.dtype == expected.dtype
     assert_array_equal(recording.values, expected)
     assert_array_equal(recording[3:2000:7].values, expected[3:2000:7])
+
+
+@pytest.mark.parametrize(("name", "itemsize"), [("sound.wav", 2), ("classic.nc", 4)])
+def test_plain__as_many_bytes_of_a_file_are_read_at_a_time_whatever_their_numbers_become(
+    tmp_path, monkeypatch, name, itemsize
+):
+    monkeypatch.setattr("manifold_observer.pipeline.frames.runs._PIECE_BYTES", 100 * P * itemsize)
+    recording, spans = _opened(tmp_path, name), []
+    assert recording.dtype == np.float32
+    read = PlainRows.pieces
+    monkeypatch.setattr(PlainRows, "pieces", lambda *given, **how: spans.extend(given[1]) or read(*given, **how))
+    mo.log_rms(recording, frame=10).compute()
+    assert spans == [(first, first + 100) for first in range(0, N, 100)]
 
 
 @pytest.mark.parametrize("name", CODED)
