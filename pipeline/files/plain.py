@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .coded import KEPT as _DECODED
+
 Array = NDArray[Any]
 Span = tuple[int, int]
 
@@ -32,7 +34,7 @@ class Lying(NamedTuple):
 
     ``before`` and ``after`` are around the number of a file, where there are several (``after`` is None for one), each
     of which holds ``rows`` and nothing else; ``offset``: bytes before the first row; ``dtype``: of the numbers, with
-    their byte order.
+    their byte order; ``codec``: decodes such files, None where the numbers lie in them as they are.
     """
 
     before: str
@@ -40,6 +42,7 @@ class Lying(NamedTuple):
     rows: int
     offset: int
     dtype: np.dtype[Any]
+    codec: Any = None
 
     def path(self, number: int) -> str:
         """One of the files."""
@@ -150,7 +153,11 @@ def _ask_for(lies: Lying, start: int, stop: int, row_bytes: int) -> None:
     if not hasattr(os, "posix_fadvise") or _KEPT.stands_at(lies.path(0), lies.offset + start * row_bytes):
         return
     for number, first, count in _parts(lies, start, stop):
-        _KEPT.ask_for(lies.path(number), lies.offset + first * row_bytes, count * row_bytes)
+        if lies.codec is None:
+            _KEPT.ask_for(lies.path(number), lies.offset + first * row_bytes, count * row_bytes)
+        else:
+            _KEPT.ask_for(lies.path(number), 0, 0)  # all of it
+            _KEPT.last = None
 
 
 def _read(lies: Lying, start: int, room: Array, row_bytes: int) -> bool:
@@ -158,8 +165,12 @@ def _read(lies: Lying, start: int, room: Array, row_bytes: int) -> bool:
     whole = room.reshape(-1).view(np.uint8).data
     for number, first, count in _parts(lies, start, start + len(room)):
         part, whole = whole[: count * row_bytes], whole[count * row_bytes :]
-        size = None if lies.after is None else lies.rows * row_bytes
-        if not _KEPT.read(lies.path(number), lies.offset + first * row_bytes, part, size):
+        path, place, size = lies.path(number), lies.offset + first * row_bytes, lies.rows * row_bytes
+        if lies.codec is not None:
+            found = _DECODED.read(path, place, part, size, lies.codec)
+        else:
+            found = _KEPT.read(path, place, part, None if lies.after is None else size)
+        if not found:
             return False
     return True
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import dask
 import h5py
+import numcodecs
 import numpy as np
 import psutil
 import pytest
@@ -23,6 +24,7 @@ N, P = 5000, 3
 SAMPLES = np.random.default_rng(0).normal(size=(N, P)).astype(np.float32)
 WHOLE = (SAMPLES * 3000).astype(np.int16)
 CHUNK = 700  # of which the last is cut short
+CODED_WHOLE = {"compressors": zarr.codecs.ZstdCodec()}
 
 
 def _dataset(samples):
@@ -77,6 +79,11 @@ PLAIN = {
     "bare.zarr": lambda path: _bare_zarr(path, compressors=None),
     "bare2.zarr": lambda path: _bare_zarr(path, compressors=None, zarr_format=2),
     "big.zarr": lambda path: _bare_zarr(path, compressors=None, serializer=zarr.codecs.BytesCodec(endian="big")),
+    "zstd.zarr": lambda path: _xarray_zarr(path, **CODED_WHOLE),
+    "bare_blosc.zarr": lambda path: _bare_zarr(path, WHOLE, compressors=zarr.codecs.BloscCodec()),
+    "big.zstd.zarr": lambda path: _bare_zarr(path, serializer=zarr.codecs.BytesCodec(endian="big")),
+    "gzip2.zarr": lambda path: _xarray_zarr(path, zarr_format=2, compressors=numcodecs.GZip()),
+    "bare_lz4.zarr": lambda path: _bare_zarr(path, compressors=numcodecs.LZ4(), zarr_format=2),
     "classic.nc": lambda path: _dataset(SAMPLES).to_netcdf(path, engine="scipy"),
     "whole.nc": lambda path: _dataset(SAMPLES).to_netcdf(path, engine="h5netcdf"),
     "block.h5": lambda path: _hdf5(path, block=512),
@@ -91,11 +98,12 @@ PLAIN = {
     "wide.rf64": lambda path: _sound(path, format="RF64"),
 }
 CODED = {
-    "zstd.zarr": lambda path: _dataset(SAMPLES).to_zarr(path, consolidated=False),
     "columns.zarr": lambda path: _xarray_zarr(path, chunks=(CHUNK, 1)),
     "scaled.zarr": lambda path: _xarray_zarr(
         path, SAMPLES.astype(float), dtype="i2", scale_factor=0.01, _FillValue=-9999
     ),
+    "delta.zarr": lambda path: _bare_zarr(path, WHOLE, filters=[numcodecs.Delta(dtype="i2")], zarr_format=2),
+    "twice.zarr": lambda path: _bare_zarr(path, compressors=[zarr.codecs.ZstdCodec(), zarr.codecs.GzipCodec()]),
     "checked.zarr": lambda path: _bare_zarr(path, compressors=zarr.codecs.Crc32cCodec()),
     "turned.zarr": lambda path: _bare_zarr(path, compressors=None, filters=[zarr.codecs.TransposeCodec(order=(1, 0))]),
     "shards.zarr": lambda path: _bare_zarr(path, compressors=None, shards=(CHUNK * 2, P)),
@@ -196,8 +204,9 @@ def test_plain__values_that_stand_for_nothing_are_found_by_the_library(tmp_path)
     assert np.isnan(recording.values[5, 1])
 
 
-def test_plain__a_chunk_that_is_not_stored_is_its_fill_value(tmp_path):
-    _xarray_zarr(tmp_path / "a.zarr")
+@pytest.mark.parametrize("how", [{}, CODED_WHOLE])
+def test_plain__a_chunk_that_is_not_stored_is_its_fill_value(tmp_path, how):
+    _xarray_zarr(tmp_path / "a.zarr", **how)
     (tmp_path / "a.zarr/recording/c/2/0").unlink()
     with pytest.warns(UserWarning, match="stores 7 of 8 chunks"):
         recording = mo.open_recording(tmp_path / "a.zarr")
@@ -207,8 +216,30 @@ def test_plain__a_chunk_that_is_not_stored_is_its_fill_value(tmp_path):
     assert_array_equal(recording.values, expected)
 
 
-def test_plain__a_chunk_that_was_cut_is_refused(tmp_path):
-    _xarray_zarr(tmp_path / "a.zarr")
+def test_plain__a_coded_chunk_that_was_written_anew_is_read_anew(tmp_path):
+    recording = _opened(tmp_path, "zstd.zarr")
+    assert_array_equal(recording[:9].values, SAMPLES[:9])
+    zarr.open_array(tmp_path / "zstd.zarr/recording", mode="r+")[:] = -SAMPLES
+    assert_array_equal(recording[:9].values, -SAMPLES[:9])
+
+
+def test_plain__a_coded_chunk_of_another_length_is_left_to_its_library(tmp_path):
+    recording = _opened(tmp_path, "zstd.zarr")
+    chunk = tmp_path / "zstd.zarr/recording/c/1/0"
+    chunk.write_bytes(numcodecs.Zstd().encode(bytes(40)))
+    with pytest.raises(ValueError, match=r"zstd\.zarr: 'recording' in .* could not be read"):
+        mo.log_rms(recording, frame=10).compute()
+
+
+def test_plain__long_coded_chunks_are_left_to_their_library(tmp_path, monkeypatch):
+    monkeypatch.setattr("manifold_observer.pipeline.files.plain_places.MOST_BYTES", CHUNK * P * 4 - 1)
+    _xarray_zarr(tmp_path / "a.zarr", **CODED_WHOLE)
+    assert source_of(mo.open_recording(tmp_path / "a.zarr").data).rows is None
+
+
+@pytest.mark.parametrize("how", [{}, CODED_WHOLE])
+def test_plain__a_chunk_that_was_cut_is_refused(tmp_path, how):
+    _xarray_zarr(tmp_path / "a.zarr", **how)
     recording = mo.open_recording(tmp_path / "a.zarr")
     cut = tmp_path / "a.zarr/recording/c/2/0"
     cut.write_bytes(cut.read_bytes()[:-4])
