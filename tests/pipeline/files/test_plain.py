@@ -324,6 +324,15 @@ def test_plain__what_a_library_does_not_tell_is_left_to_it(tmp_path, monkeypatch
     assert_array_equal(recording.values, SAMPLES)
 
 
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="of Linux")
+def test_plain__the_system_is_told_that_a_file_is_read_in_order(tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda *given: told.append(given[1:]))
+    mo.log_rms(_opened(tmp_path, "sound.wav"), frame=10).compute()
+    assert told[0] == (0, 0, os.POSIX_FADV_SEQUENTIAL)
+    assert told.count(told[0]) == 1
+
+
 def _is_open(path):
     return str(path) in [one.path for one in psutil.Process().open_files()]
 
