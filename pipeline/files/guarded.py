@@ -186,7 +186,8 @@ class GuardedRows:
 
     def __init__(self, mark: _Mark, name: str, rows: PlainRows) -> None:
         self.mark, self.name, self.rows, self.scale = mark, name, rows, rows.scale
-        self.row_bytes = rows.dtype.itemsize * math.prod(rows.shape[1:])
+        self.itemsize = rows.itemsize
+        self.row_bytes = rows.itemsize * math.prod(rows.shape[1:])
 
     def pieces(self, spans: Sequence[Span], *, scaled: bool = True) -> Iterator[np.ndarray[Any, np.dtype[Any]] | None]:
         """Rows of some spans, each in the room of the one before; None where a library has to read them."""

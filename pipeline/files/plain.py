@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .coded import KEPT as _DECODED
+
 Array = NDArray[Any]
 Span = tuple[int, int]
 
@@ -32,7 +34,7 @@ class Lying(NamedTuple):
 
     ``before`` and ``after`` are around the number of a file, where there are several (``after`` is None for one), each
     of which holds ``rows`` and nothing else; ``offset``: bytes before the first row; ``dtype``: of the numbers, with
-    their byte order.
+    their byte order; ``codec``: decodes such files, None where the numbers lie in them as they are.
     """
 
     before: str
@@ -40,6 +42,7 @@ class Lying(NamedTuple):
     rows: int
     offset: int
     dtype: np.dtype[Any]
+    codec: Any = None
 
     def path(self, number: int) -> str:
         """One of the files."""
@@ -77,6 +80,8 @@ class PlainRows:
         Says where it lies, each time that it is read; None where a library has to read it.
     scale
         What the numbers in the file are multiplied by, a power of two.
+    itemsize
+        Bytes of a number in the file, where they are not those of ``dtype``.
 
     Examples
     --------
@@ -91,9 +96,15 @@ class PlainRows:
     """
 
     def __init__(
-        self, shape: tuple[int, ...], dtype: np.dtype[Any], lying: Callable[[], Lying | None], scale: float = 1.0
+        self,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        lying: Callable[[], Lying | None],
+        scale: float = 1.0,
+        itemsize: int | None = None,
     ) -> None:
         self.shape, self.dtype, self.lying, self.scale = shape, dtype, lying, scale
+        self.itemsize = itemsize or dtype.itemsize
 
     def read(self, start: int, stop: int) -> Array | None:
         """Some rows; None where a library has to read them."""
@@ -142,7 +153,11 @@ def _ask_for(lies: Lying, start: int, stop: int, row_bytes: int) -> None:
     if not hasattr(os, "posix_fadvise") or _KEPT.stands_at(lies.path(0), lies.offset + start * row_bytes):
         return
     for number, first, count in _parts(lies, start, stop):
-        _KEPT.ask_for(lies.path(number), lies.offset + first * row_bytes, count * row_bytes)
+        if lies.codec is None:
+            _KEPT.ask_for(lies.path(number), lies.offset + first * row_bytes, count * row_bytes)
+        else:
+            _KEPT.ask_for(lies.path(number), 0, 0)  # all of it
+            _KEPT.last = None
 
 
 def _read(lies: Lying, start: int, room: Array, row_bytes: int) -> bool:
@@ -150,8 +165,12 @@ def _read(lies: Lying, start: int, room: Array, row_bytes: int) -> bool:
     whole = room.reshape(-1).view(np.uint8).data
     for number, first, count in _parts(lies, start, start + len(room)):
         part, whole = whole[: count * row_bytes], whole[count * row_bytes :]
-        size = None if lies.after is None else lies.rows * row_bytes
-        if not _KEPT.read(lies.path(number), lies.offset + first * row_bytes, part, size):
+        path, place, size = lies.path(number), lies.offset + first * row_bytes, lies.rows * row_bytes
+        if lies.codec is not None:
+            found = _DECODED.read(path, place, part, size, lies.codec)
+        else:
+            found = _KEPT.read(path, place, part, None if lies.after is None else size)
+        if not found:
             return False
     return True
 
@@ -161,6 +180,13 @@ class _Open:
 
     def __init__(self, path: str) -> None:
         self.path, self.file, self.next = path, io.FileIO(path), 0
+        if hasattr(os, "posix_fadvise"):
+            self.advise(0, 0, os.POSIX_FADV_SEQUENTIAL)  # the system then reads on twice as far
+
+    def advise(self, place: int, n_bytes: int, what: int) -> None:
+        """Tell the system what will become of some bytes, or of all (0, 0)."""
+        with suppress(OSError):  # some file systems have no such thing
+            os.posix_fadvise(self.file.fileno(), place, n_bytes, what)
 
     def is_at(self, path: str) -> bool:
         """Whether it is the file that a path names now."""
@@ -212,10 +238,8 @@ class _Kept(threading.local):
     def ask_for(self, path: str, place: int, n_bytes: int) -> None:
         """Have the disk begin with some bytes."""
         file = self._opened(path)
-        if file is None:
-            return
-        with suppress(OSError):  # some file systems have no such thing
-            os.posix_fadvise(file.file.fileno(), place, n_bytes, os.POSIX_FADV_WILLNEED)
+        if file is not None:
+            file.advise(place, n_bytes, os.POSIX_FADV_WILLNEED)
 
     def _opened(self, path: str) -> _Open | None:
         """A file, which may have been replaced since; None where it cannot be opened."""

@@ -1,7 +1,11 @@
-"""Where arrays lie that are stored as they are: Zarr without a codec, NetCDF 3, HDF5 in one piece, .npy, PCM sound."""
+"""Where arrays lie that are stored as they are: Zarr, NetCDF 3, HDF5 in one piece, .npy, PCM sound.
+
+Zarr has one codec at most, which decodes a chunk as a whole.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +17,7 @@ from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from ..stores.address import Place
+from .coded import MOST_BYTES, codec_of
 from .plain import Fixed, Lying, PlainRows, last_written
 
 _DEEPEST = 8
@@ -40,9 +45,10 @@ def plain_rows(path: Place, variable: xr.Variable) -> PlainRows | None:
         return None
     lying: Callable[[], Lying | None] | None
     lying = _Told(array) if hasattr(array, "lies") else _looked_for(path, array)
-    if lying is None or lying() is None:
+    found = None if lying is None else lying()
+    if lying is None or found is None:
         return None
-    return PlainRows(variable.shape, variable.dtype, lying, getattr(array, "scale", 1.0))
+    return PlainRows(variable.shape, variable.dtype, lying, getattr(array, "scale", 1.0), found.dtype.itemsize)
 
 
 @dataclass(frozen=True)
@@ -91,20 +97,23 @@ def _looked_for(path: Path, array: Any) -> Fixed | None:
 
 
 def _in_zarr(_path: Path, wrapper: Any) -> Lying | None:
-    """Files of a local Zarr array whose chunks are rows, without codecs."""
+    """Files of a local Zarr array whose chunks are rows."""
     from zarr.storage import LocalStore  # noqa: PLC0415 - slow to import, and imported where there is an array
 
     array, metadata = wrapper._array, wrapper._array.metadata
     chunks = tuple(array.chunks)
     if not isinstance(array.store, LocalStore) or array.shards or chunks[1:] != array.shape[1:]:
         return None
-    dtype = _dtype_in_zarr(metadata)
+    dtype, codec = _dtype_in_zarr(metadata), None
+    if dtype is None and math.prod(chunks) * array.dtype.itemsize <= MOST_BYTES:
+        codec = codec_of(metadata)
+        dtype = None if codec is None else _dtype_as_decoded(metadata)
     if dtype is None:
         return None
     key = metadata.encode_chunk_key((_MARKED, *(0 for _ in chunks[1:])))
     before, after = key.split(str(_MARKED))
     folder = Path(array.store.root).absolute() / array.path
-    return Lying(f"{folder}/{before}", after, chunks[0], 0, dtype)
+    return Lying(f"{folder}/{before}", after, chunks[0], 0, dtype, codec)
 
 
 def _dtype_in_zarr(metadata: Any) -> np.dtype[Any] | None:
@@ -114,6 +123,13 @@ def _dtype_in_zarr(metadata: Any) -> np.dtype[Any] | None:
         return metadata.dtype.to_native_dtype() if plain else None
     if len(metadata.codecs) != 1 or type(metadata.codecs[0]).__name__ != "BytesCodec":
         return None
+    return _dtype_as_decoded(metadata)
+
+
+def _dtype_as_decoded(metadata: Any) -> np.dtype[Any]:
+    """How numbers lie in a chunk before it is coded as a whole."""
+    if metadata.zarr_format == 2:
+        return np.dtype(metadata.dtype.to_native_dtype())
     endian = metadata.codecs[0].endian
     native: np.dtype[Any] = metadata.data_type.to_native_dtype()
     return native.newbyteorder(">" if endian.value == "big" else "<") if endian is not None else native

@@ -41,6 +41,7 @@ class Rows(Protocol):
     """Rows of a recording that lie in files as they are, but for a factor."""
 
     scale: float
+    itemsize: int
     row_bytes: int
 
     def pieces(self, spans: Sequence[Span], *, scaled: bool = True) -> Iterator[NDArray[Any] | None]:
@@ -146,6 +147,11 @@ class Stored:
     def row_bytes(self) -> int:
         """Bytes of one sample of all channels."""
         return self.shape[1] * self.dtype.itemsize
+
+    @property
+    def stored_row_bytes(self) -> int:
+        """The same as they lie in files."""
+        return self.row_bytes if self.rows is None else self.shape[1] * self.rows.itemsize
 
     @property
     def kept_bytes(self) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from manifold_observer.tasks.arrays import Array, Floats
 
-STRIP_NUMBERS = 2**15
+STRIP_NUMBERS = 2**16
 """Numbers that are worked on at a time: in double precision they stay in cache, where whole blocks would not."""
 
 

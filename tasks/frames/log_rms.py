@@ -56,9 +56,8 @@ def log_rms(
     rms = np.sqrt(_squares(frame_view(samples, frame, hop or frame)) / frame) * scale
     if floor is not None:
         rms = np.maximum(rms, floor)
-    silent = np.argwhere(rms == 0)
-    if len(silent):
-        index, channel = silent[0]
+    if not rms.all():
+        index, channel = np.argwhere(rms == 0)[0]
         raise SilentFrameError(f"channel {channel} is exactly zero in frame {index} of the block")
     return np.log(rms)
 
@@ -70,16 +69,18 @@ def _squares(frames: Array) -> Floats:
     sums = np.zeros((n_frames, channels))
     with np.errstate(over="ignore"):
         for first in range(0, frame, rows):
-            for part, wide in strips(frames[:, first : first + rows]):
-                sums[part] += _sums_of_squares(wide)
+            some = frames[:, first : first + rows]
+            ones = np.ones(some.shape[1])
+            for part, wide in strips(some):
+                sums[part] += _sums_of_squares(wide, ones)
     return sums
 
 
-def _sums_of_squares(wide: Floats) -> Floats:
-    """The same of frames in cache, which are overwritten."""
-    n_frames, frame, channels = wide.shape
+def _sums_of_squares(wide: Floats, ones: Floats) -> Floats:
+    """The same of frames in cache, which are overwritten; a product with as many ones adds them up."""
+    n_frames, _, channels = wide.shape
     if channels == 1:
         return np.asarray(np.matmul(wide.transpose(0, 2, 1), wide).reshape(n_frames, 1))
     if channels >= _MANY_CHANNELS:
         return np.asarray(np.einsum("ftc,ftc->fc", wide, wide))
-    return np.asarray(np.matmul(np.ones(frame), np.multiply(wide, wide, out=wide)))
+    return np.asarray(np.matmul(ones, np.multiply(wide, wide, out=wide)))

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-from manifold_observer.tasks.frames.framing import STRIP_NUMBERS, frame_view
+from manifold_observer.tasks.frames.framing import frame_view
 from manifold_observer.tasks.frames.stft import stft_magnitude
 
-CHANNELS = 8
+CHANNELS, STRIP_NUMBERS = 8, 2**15
 Array = NDArray[Any]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import dask
 import h5py
+import numcodecs
 import numpy as np
 import psutil
 import pytest
@@ -16,12 +17,14 @@ import zarr
 from numpy.testing import assert_array_equal
 
 import manifold_observer.pipeline as mo
+from manifold_observer.pipeline.files.plain import PlainRows
 from manifold_observer.pipeline.graph.slabs import Stored, source_of
 
 N, P = 5000, 3
 SAMPLES = np.random.default_rng(0).normal(size=(N, P)).astype(np.float32)
 WHOLE = (SAMPLES * 3000).astype(np.int16)
 CHUNK = 700  # of which the last is cut short
+CODED_WHOLE = {"compressors": zarr.codecs.ZstdCodec()}
 
 
 def _dataset(samples):
@@ -76,6 +79,11 @@ PLAIN = {
     "bare.zarr": lambda path: _bare_zarr(path, compressors=None),
     "bare2.zarr": lambda path: _bare_zarr(path, compressors=None, zarr_format=2),
     "big.zarr": lambda path: _bare_zarr(path, compressors=None, serializer=zarr.codecs.BytesCodec(endian="big")),
+    "zstd.zarr": lambda path: _xarray_zarr(path, **CODED_WHOLE),
+    "bare_blosc.zarr": lambda path: _bare_zarr(path, WHOLE, compressors=zarr.codecs.BloscCodec()),
+    "big.zstd.zarr": lambda path: _bare_zarr(path, serializer=zarr.codecs.BytesCodec(endian="big")),
+    "gzip2.zarr": lambda path: _xarray_zarr(path, zarr_format=2, compressors=numcodecs.GZip()),
+    "bare_lz4.zarr": lambda path: _bare_zarr(path, compressors=numcodecs.LZ4(), zarr_format=2),
     "classic.nc": lambda path: _dataset(SAMPLES).to_netcdf(path, engine="scipy"),
     "whole.nc": lambda path: _dataset(SAMPLES).to_netcdf(path, engine="h5netcdf"),
     "block.h5": lambda path: _hdf5(path, block=512),
@@ -90,11 +98,12 @@ PLAIN = {
     "wide.rf64": lambda path: _sound(path, format="RF64"),
 }
 CODED = {
-    "zstd.zarr": lambda path: _dataset(SAMPLES).to_zarr(path, consolidated=False),
     "columns.zarr": lambda path: _xarray_zarr(path, chunks=(CHUNK, 1)),
     "scaled.zarr": lambda path: _xarray_zarr(
         path, SAMPLES.astype(float), dtype="i2", scale_factor=0.01, _FillValue=-9999
     ),
+    "delta.zarr": lambda path: _bare_zarr(path, WHOLE, filters=[numcodecs.Delta(dtype="i2")], zarr_format=2),
+    "twice.zarr": lambda path: _bare_zarr(path, compressors=[zarr.codecs.ZstdCodec(), zarr.codecs.GzipCodec()]),
     "checked.zarr": lambda path: _bare_zarr(path, compressors=zarr.codecs.Crc32cCodec()),
     "turned.zarr": lambda path: _bare_zarr(path, compressors=None, filters=[zarr.codecs.TransposeCodec(order=(1, 0))]),
     "shards.zarr": lambda path: _bare_zarr(path, compressors=None, shards=(CHUNK * 2, P)),
@@ -134,6 +143,19 @@ def test_plain__rows_are_those_of_the_library(tmp_path, name):
         assert piece.dtype == recording.dtype == expected.dtype
     assert_array_equal(recording.values, expected)
     assert_array_equal(recording[3:2000:7].values, expected[3:2000:7])
+
+
+@pytest.mark.parametrize(("name", "itemsize"), [("sound.wav", 2), ("classic.nc", 4)])
+def test_plain__as_many_bytes_of_a_file_are_read_at_a_time_whatever_their_numbers_become(
+    tmp_path, monkeypatch, name, itemsize
+):
+    monkeypatch.setattr("manifold_observer.pipeline.frames.runs._PIECE_BYTES", 100 * P * itemsize)
+    recording, spans = _opened(tmp_path, name), []
+    assert recording.dtype == np.float32
+    read = PlainRows.pieces
+    monkeypatch.setattr(PlainRows, "pieces", lambda *given, **how: spans.extend(given[1]) or read(*given, **how))
+    mo.log_rms(recording, frame=10).compute()
+    assert spans == [(first, first + 100) for first in range(0, N, 100)]
 
 
 @pytest.mark.parametrize("name", CODED)
@@ -182,8 +204,9 @@ def test_plain__values_that_stand_for_nothing_are_found_by_the_library(tmp_path)
     assert np.isnan(recording.values[5, 1])
 
 
-def test_plain__a_chunk_that_is_not_stored_is_its_fill_value(tmp_path):
-    _xarray_zarr(tmp_path / "a.zarr")
+@pytest.mark.parametrize("how", [{}, CODED_WHOLE])
+def test_plain__a_chunk_that_is_not_stored_is_its_fill_value(tmp_path, how):
+    _xarray_zarr(tmp_path / "a.zarr", **how)
     (tmp_path / "a.zarr/recording/c/2/0").unlink()
     with pytest.warns(UserWarning, match="stores 7 of 8 chunks"):
         recording = mo.open_recording(tmp_path / "a.zarr")
@@ -193,8 +216,30 @@ def test_plain__a_chunk_that_is_not_stored_is_its_fill_value(tmp_path):
     assert_array_equal(recording.values, expected)
 
 
-def test_plain__a_chunk_that_was_cut_is_refused(tmp_path):
-    _xarray_zarr(tmp_path / "a.zarr")
+def test_plain__a_coded_chunk_that_was_written_anew_is_read_anew(tmp_path):
+    recording = _opened(tmp_path, "zstd.zarr")
+    assert_array_equal(recording[:9].values, SAMPLES[:9])
+    zarr.open_array(tmp_path / "zstd.zarr/recording", mode="r+")[:] = -SAMPLES
+    assert_array_equal(recording[:9].values, -SAMPLES[:9])
+
+
+def test_plain__a_coded_chunk_of_another_length_is_left_to_its_library(tmp_path):
+    recording = _opened(tmp_path, "zstd.zarr")
+    chunk = tmp_path / "zstd.zarr/recording/c/1/0"
+    chunk.write_bytes(numcodecs.Zstd().encode(bytes(40)))
+    with pytest.raises(ValueError, match=r"zstd\.zarr: 'recording' in .* could not be read"):
+        mo.log_rms(recording, frame=10).compute()
+
+
+def test_plain__long_coded_chunks_are_left_to_their_library(tmp_path, monkeypatch):
+    monkeypatch.setattr("manifold_observer.pipeline.files.plain_places.MOST_BYTES", CHUNK * P * 4 - 1)
+    _xarray_zarr(tmp_path / "a.zarr", **CODED_WHOLE)
+    assert source_of(mo.open_recording(tmp_path / "a.zarr").data).rows is None
+
+
+@pytest.mark.parametrize("how", [{}, CODED_WHOLE])
+def test_plain__a_chunk_that_was_cut_is_refused(tmp_path, how):
+    _xarray_zarr(tmp_path / "a.zarr", **how)
     recording = mo.open_recording(tmp_path / "a.zarr")
     cut = tmp_path / "a.zarr/recording/c/2/0"
     cut.write_bytes(cut.read_bytes()[:-4])
@@ -277,6 +322,15 @@ def test_plain__what_a_library_does_not_tell_is_left_to_it(tmp_path, monkeypatch
     recording = _opened(tmp_path, "v3.zarr")
     assert source_of(recording.data).rows is None
     assert_array_equal(recording.values, SAMPLES)
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="of Linux")
+def test_plain__the_system_is_told_that_a_file_is_read_in_order(tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda *given: told.append(given[1:]))
+    mo.log_rms(_opened(tmp_path, "sound.wav"), frame=10).compute()
+    assert told[0] == (0, 0, os.POSIX_FADV_SEQUENTIAL)
+    assert told.count(told[0]) == 1
 
 
 def _is_open(path):

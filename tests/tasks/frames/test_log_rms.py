@@ -24,6 +24,16 @@ def test_log_rms__integers_do_not_wrap():
     assert_allclose(log_rms(np.full((4, 1), -32768, np.int16), 4), np.log(32768))
 
 
+@pytest.mark.parametrize("kind", ["i1", "u1", "<i2", ">i2", "u2", "i4"])
+@pytest.mark.parametrize(("frame", "channels"), [(200, 1), (200, 2), (1024, 8), (9000, 3), (100, 300)])
+def test_log_rms__squares_of_integers_are_added_up_exactly(kind, frame, channels):
+    limits = np.iinfo(kind)
+    drawn = np.random.default_rng(0).integers(limits.min, limits.max, (3 * frame, channels), np.int64, endpoint=True)
+    samples = np.clip(drawn, -(2**19), 2**19).astype(kind)
+    exact = (samples.astype(np.int64).reshape(3, frame, channels) ** 2).sum(axis=1)
+    assert_array_equal(log_rms(samples, frame), np.log(np.sqrt(exact / frame)))
+
+
 def test_log_rms__silence_is_named():
     samples = np.array([[1.0, 1], [1, 1], [1, 0], [1, 0]])
     with pytest.raises(SilentFrameError, match="channel 1 is exactly zero in frame 1 of the block"):

@@ -1,0 +1,70 @@
+"""Chunks that are coded as a whole: their files are decoded here, without the store's library.
+
+Zarr reads and decodes in threads of its own, and copies what they give, which takes as long again as decoding by
+zstd. The chunk that a thread decoded last is kept, for what it reads next begins in it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+MOST_BYTES = 2**23
+"""Of a chunk that is decoded here: as much stays with each thread. Larger ones are left to their library."""
+
+
+def codec_of(metadata: Any) -> Any:
+    """What decodes the chunks of a Zarr array whose numbers are coded in one way; None where another has to.
+
+    Parameters
+    ----------
+    metadata
+        As zarr read them, of either format.
+
+    Examples
+    --------
+    >>> import zarr
+    >>> codec_of(zarr.create_array({}, shape=3, dtype="i2").metadata)
+    Zstd(level=0)
+    """
+    import numcodecs  # noqa: PLC0415 - slow to import, and imported where there is an array
+
+    known = (numcodecs.Zstd, numcodecs.Blosc, numcodecs.GZip, numcodecs.Zlib, numcodecs.LZ4)
+    if metadata.zarr_format == 2:
+        only = metadata.compressor if not metadata.filters and metadata.order == "C" else None
+        return only if type(only) in known else None
+    if [type(codec).__name__ for codec in metadata.codecs[:1]] != ["BytesCodec"] or len(metadata.codecs) != 2:
+        return None
+    made = {"ZstdCodec": numcodecs.Zstd, "BloscCodec": numcodecs.Blosc, "GzipCodec": numcodecs.GZip}
+    found = made.get(type(metadata.codecs[1]).__name__)
+    return None if found is None else found()  # what is coded says how
+
+
+class _Kept(threading.local):
+    """The chunk that a thread decoded last."""
+
+    def __init__(self) -> None:
+        self.key: tuple[Any, ...] | None = None
+        self.chunk: memoryview = memoryview(b"")
+
+    def read(self, path: str, place: int, room: memoryview, size: int, codec: Any) -> bool:
+        """Fill room with the bytes from a place in a chunk on; whether it is there, is sound, and of a size."""
+        try:
+            found = os.stat(path)
+            key = path, found.st_ino, found.st_size, found.st_mtime_ns
+            if key != self.key:
+                self.key, self.chunk = None, memoryview(b"")  # gone before the next one is there
+                self.chunk = memoryview(codec.decode(Path(path).read_bytes())).cast("B")
+                self.key = key
+        except (OSError, RuntimeError, TypeError, ValueError, EOFError):
+            return False  # its library says why
+        if len(self.chunk) != size:
+            return False
+        room[:] = self.chunk[place : place + len(room)]
+        return True
+
+
+KEPT = _Kept()
+"""Of this thread."""
