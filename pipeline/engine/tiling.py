@@ -190,7 +190,7 @@ def local_product(
     progress("kernel", len(distances), len(distances))
     numbers = [pair for plan in tiles.panels for pair in plan.numbers]
     corners = [(tiles.spans[i][0], tiles.spans[j][0]) for i, j in numbers]
-    return partial(panel.exact_product, held, corners, numbers=numbers, over=over)
+    return partial(panel.exact_product, held, corners, over=over)
 
 
 def resident_product(tiles: Tiling, distances: list[Delayed] | None, scale: Scale, progress: Progress) -> MatMat:

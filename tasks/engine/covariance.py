@@ -116,6 +116,8 @@ def window_precisions(frames: Floats, starts: Integers, window: int, how: Pseudo
     if window >= frames.shape[1]:
         return precisions(np.swapaxes(centred, 1, 2) @ centred / (window - 1), how)
     directions = _gram_directions(centred, how)
+    used = np.flatnonzero(directions.any(axis=(0, 1)))  # the cut ones come first
+    directions = directions[:, :, used[0] if len(used) else -1 :]
     spanning = np.swapaxes(centred, 1, 2) @ directions
     spanned = spanning @ np.swapaxes(spanning, 1, 2)
     if not how.regularization:

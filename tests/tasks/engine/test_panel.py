@@ -152,12 +152,10 @@ def test_products__strips_do_not_show(monkeypatch):
 def test_exact_product__is_the_dense_product_in_float64(tiling, width, step, rng):
     matrix, panels = tiling
     tiles, corners = [[part for own in each for part in own] for each in zip(*panels, strict=True)]
-    firsts = sorted({corner[0] for corner in corners})
-    numbers = [(firsts.index(i), firsts.index(j)) for i, j in corners]
     x = rng.normal(size=(len(matrix), width))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(panel, "_COPY_NUMBERS", step)
-        found = panel.exact_product(tiles, corners, x, numbers)
+        found = panel.exact_product(tiles, corners, x)
     assert found.dtype == np.float64
     assert_allclose(found, matrix.astype(np.float64) @ x, rtol=0, atol=1e-13 * (1 + np.abs(matrix).sum()))
 
@@ -171,7 +169,7 @@ def test_exact_product__threads_and_their_number_do_not_show():
     tiles = [matrix[slice(*cut[i]), slice(*cut[j])] for i, j in numbers]
     corners = [(cut[i][0], cut[j][0]) for i, j in numbers]
     x = rng.normal(size=(150, 4))
-    plain = panel.exact_product(tiles, corners, x, numbers)
+    plain = panel.exact_product(tiles, corners, x)
     for n_threads in (1, 3):
         with ThreadPoolExecutor(n_threads) as pool:
-            assert_array_equal(panel.exact_product(tiles, corners, x, numbers, pool.map), plain)
+            assert_array_equal(panel.exact_product(tiles, corners, x, pool.map), plain)
