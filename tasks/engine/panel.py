@@ -341,10 +341,8 @@ def above_diagonal(tiles: Sequence[Array], corners: Sequence[Corner]) -> Iterato
         if row != column:
             yield tile.ravel()
             continue
-        rows = [
-            tile[number, number + 1 :] for number in range(len(tile))
-        ]  # a mask of the triangle takes ten times as long
-        yield np.concatenate([tile[:0, 0], *rows])
+        # Row by row: a mask of the triangle takes two to four times as long.
+        yield np.concatenate([tile[:0, 0], *(tile[number, number + 1 :] for number in range(len(tile)))])
 
 
 def sample_entries(tiles: Sequence[Array], corners: Sequence[Corner], stride: int) -> Array:

@@ -28,6 +28,9 @@ import manifold_observer.pipeline as mo
 from manifold_observer.datasets.simulators.sphere import write_sphere
 from manifold_observer.pipeline.clusters.cluster import connect
 
+# Threads of BLAS look for more work, at the cost of a core, for some time after they had any.
+_REST_SECONDS = 0.2
+
 
 def loop(z: np.ndarray, n_modes: int, window: int = 21, tolerance: float = 1e-3) -> np.ndarray:
     """The method as a careful NumPy user writes it: one frame at a time, then `eigsh`."""
@@ -61,6 +64,7 @@ def compare(
     seconds: dict[str, list[float]] = {"loop": [], "embed": [], "loop_cpu": [], "embed_cpu": []}
 
     def timed(name: str, function: Callable[..., Any], *given: Any) -> Any:
+        time.sleep(_REST_SECONDS)
         before = time.perf_counter(), time.process_time()
         found = function(*given)
         for key, start, now in zip(
