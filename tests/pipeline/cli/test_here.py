@@ -156,7 +156,7 @@ finally:
         (["run", "a.wav", "b.zarr", "--frame", "23ms"], HEAVY),
         (["info", "out.zarr"], HEAVY | {"scipy.optimize"}),
         # Where there is one processor, it draws its picture itself.
-        (["demo", "sphere", "--samples", "18000"], HEAVY - {"matplotlib"}),
+        (["demo", "sphere", "--samples", "18000"], HEAVY - {"matplotlib"} | {"scipy.optimize"}),
     ],
     ids=["look-wav", "look-csv", "run", "info", "demo"],
 )
