@@ -56,15 +56,15 @@ class _Kept(threading.local):
             key = path, found.st_ino, found.st_size, found.st_mtime_ns
             if key != self.key:
                 self.key, self.chunk = None, memoryview(b"")  # gone before the next one is there
-                self.chunk = memoryview(codec.decode(Path(path).read_bytes())).cast("B")
-                self.key = key
-        except (OSError, RuntimeError, TypeError, ValueError, EOFError):
-            return False  # its library says why
-        if len(self.chunk) != size:
+                chunk = memoryview(codec.decode(Path(path).read_bytes())).cast("B")
+                if len(chunk) != size:
+                    return False
+                self.key, self.chunk = key, chunk
+        except Exception:  # codecs have errors of many kinds; the library reads it again, and says why
             return False
         room[:] = self.chunk[place : place + len(room)]
         return True
 
 
-KEPT = _Kept()
+DECODED = _Kept()
 """Of this thread."""

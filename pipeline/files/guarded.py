@@ -172,7 +172,7 @@ class Guarded(BackendArray):
 
 
 class GuardedRows:
-    """Rows that lie in files as they are, which are looked at before every read.
+    """Rows that need no library, of files which are looked at before every read.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ class GuardedRows:
 
 
 def rows_of_file(path: Place, variable: xr.Variable) -> GuardedRows | None:
-    """Rows of a variable of :func:`guarded`, along its first dimension, if they lie in files as they are.
+    """Rows of a variable of :func:`guarded`, along its first dimension, if they need no library.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
 """Arrays that lie in files as they would in memory: their rows are read straight into a buffer, without a library.
 
 Libraries copy such rows several times, a call for every few of them costs as much again, and nothing is computed
-meanwhile. Arrays that are stored otherwise, or of which a part is missing, are left to their libraries.
+meanwhile. Files that are coded as a whole are decoded first (``coded``). Arrays that are stored otherwise, or of which
+a part is missing, are left to their libraries.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .coded import KEPT as _DECODED
+from .coded import DECODED
 
 Array = NDArray[Any]
 Span = tuple[int, int]
@@ -167,7 +168,7 @@ def _read(lies: Lying, start: int, room: Array, row_bytes: int) -> bool:
         part, whole = whole[: count * row_bytes], whole[count * row_bytes :]
         path, place, size = lies.path(number), lies.offset + first * row_bytes, lies.rows * row_bytes
         if lies.codec is not None:
-            found = _DECODED.read(path, place, part, size, lies.codec)
+            found = DECODED.read(path, place, part, size, lies.codec)
         else:
             found = _KEPT.read(path, place, part, None if lies.after is None else size)
         if not found:

@@ -1,7 +1,4 @@
-"""Where arrays lie that are stored as they are: Zarr, NetCDF 3, HDF5 in one piece, .npy, PCM sound.
-
-Zarr has one codec at most, which decodes a chunk as a whole.
-"""
+"""Where arrays lie that need no library: Zarr of one codec at most, NetCDF 3, HDF5 in one piece, .npy, PCM sound."""
 
 from __future__ import annotations
 

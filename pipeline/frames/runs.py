@@ -90,7 +90,7 @@ def _read_and_compute(reading: Reading, runs: list[FrameRun], cut: Cut) -> NDArr
 
 def _read_in_pieces(reading: Reading, run: FrameRun, cut: Cut) -> NDArray[np.float64]:
     """One task that works on samples while they are in cache, and the disk reads those that follow."""
-    pieces = _pieces(run, cut, reading.source.stored_row_bytes)
+    pieces = _pieces(run, cut, reading.source.file_row_bytes)
     frames, first = np.empty((run.n_frames, cut.n_features)), 0
     for (start, _), (samples, scale) in zip(pieces, reading.pieces(pieces), strict=True):
         compute = cut.compute if scale == 1 else partial(cut.compute, scale=scale)

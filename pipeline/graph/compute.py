@@ -18,6 +18,7 @@ import dask.threaded
 from dask.base import get_scheduler
 from dask.callbacks import Callback
 from dask.delayed import Delayed
+from dask.highlevelgraph import HighLevelGraph
 from threadpoolctl import threadpool_limits
 
 from manifold_observer.tasks.arrays import aligned
@@ -30,7 +31,7 @@ from .progress import Progress, silent
 _IN_HAND = 2
 # The share of them that is given out at once, where they are many.
 _HANDFUL = 8
-# Pairs whose second values are brought here together.
+# Pairs whose second values are brought here together: some ten megabytes, where they are sums past landmarks.
 _PAIRS = 1024
 
 
@@ -119,15 +120,23 @@ def _persisted(items: Sequence[Delayed]) -> list[Delayed]:
     if on_cluster():
         with large_graphs():
             return list(dask.persist(*items))
-    return [Delayed(item.key, {item.key: value}) for item, value in zip(items, _computed_here(items), strict=True)]
+    kept = []
+    for item, value in zip(items, _computed_here(items), strict=True):
+        rebuild, arguments = item.__dask_postpersist__()
+        kept.append(rebuild({item.key: value}, *arguments))
+    return kept
 
 
 def _computed_here(items: Sequence[Delayed]) -> Sequence[Any]:
     """Values by a local scheduler, given the graph as it is: what Dask would do to it takes longer than a small job."""
     if not items:
         return []
-    graph = {key: node for item in items for key, node in item.__dask_graph__().items()}
-    found: Sequence[Any] = get_scheduler(collections=items)(graph, [item.key for item in items])
+    layers: dict[Any, Any] = {}  # each once: items have most of theirs in common
+    for item in items:
+        graph = item.__dask_graph__()
+        layers |= graph.layers if isinstance(graph, HighLevelGraph) else {item.key: graph}
+    whole = {key: node for layer in layers.values() for key, node in layer.items()}
+    found: Sequence[Any] = get_scheduler(collections=items)(whole, [item.key for item in items])
     return found
 
 

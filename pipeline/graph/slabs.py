@@ -38,7 +38,7 @@ Pick = Callable[[xr.Dataset], xr.DataArray]
 
 
 class Rows(Protocol):
-    """Rows of a recording that lie in files as they are, but for a factor."""
+    """Rows of a recording that need no library: as they lie in files, but for a factor and one codec."""
 
     scale: float
     itemsize: int
@@ -149,8 +149,8 @@ class Stored:
         return self.shape[1] * self.dtype.itemsize
 
     @property
-    def stored_row_bytes(self) -> int:
-        """The same as they lie in files."""
+    def file_row_bytes(self) -> int:
+        """The same with numbers of the size that they have in files."""
         return self.row_bytes if self.rows is None else self.shape[1] * self.rows.itemsize
 
     @property

@@ -34,7 +34,7 @@ class Painter:
         self._shown: Shown | None = None
 
     def begin(self, shown: Shown) -> None:
-        """Say what is on the picture."""
+        """Say what is on the picture; until the other process has loaded Matplotlib, this waits for it."""
         self._shown = shown
         if self._process is not None and self._process.stdin is not None:
             with suppress(OSError), self._process.stdin as pipe:  # it has failed; Windows says EINVAL
@@ -72,11 +72,13 @@ def painting(path: Path, n_processors: int) -> Iterator[Painter]:
 
 
 def _started(path: Path) -> subprocess.Popen[bytes] | None:
-    """A process that waits for what is on a picture; none where it cannot be started.
+    """A process that waits for what is on a picture; none where it cannot be started, or Python is part of a program.
 
     It finds modules where this one does, and hears no Ctrl-C of the terminal.
     """
-    where = {"PYTHONPATH": os.pathsep.join(folder or os.curdir for folder in sys.path)}
+    if not sys.executable or getattr(sys, "frozen", False):
+        return None
+    where = {"PYTHONPATH": os.pathsep.join(str(folder) or os.curdir for folder in sys.path)}
     words = [sys.executable, "-P", "-m", __name__, str(path)]
     alone: dict[str, Any] = {"start_new_session": True}  # and its like on Windows
     alone["creationflags"] = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)

@@ -20,7 +20,8 @@ _STRETCHES = 10
 # A deviation from ten stretches is itself uncertain: Student's quantile for nine degrees of freedom, over the normal.
 _STUDENT = 2.262 / 1.960
 _GRID = 200
-# Finer grids around the best unit, and units of each: a twentieth of the step before, a millionth of it in the end.
+# Finer grids around the best unit, each of a twentieth of the step before, and units of each: the last step is below a
+# millionth of the unit.
 _FINER, _FINER_GRID = 4, 41
 # A mode is seen where its autocovariance is this many times its sampling error, in squares.
 _SEEN = 4

@@ -115,6 +115,6 @@ def test_spans_together__leave_every_worker_enough_tasks_and_no_more(n_spans, n_
     together = cuts.spans_together(n_spans, n_workers)
     tasks = -(-n_spans // together)
     assert tasks >= min(n_spans, 4 * n_workers)
-    assert together.bit_count() == 1
+    assert together.bit_count() == 1  # a node of the tree that sums are taken in
     assert tasks <= 16 * n_workers or together > 0.5 * n_workers / 8
     assert -(-tasks // n_workers) * together <= 1.05 * -(-n_spans // n_workers)

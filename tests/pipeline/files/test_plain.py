@@ -17,6 +17,7 @@ import zarr
 from numpy.testing import assert_array_equal
 
 import manifold_observer.pipeline as mo
+from manifold_observer.pipeline.files import coded
 from manifold_observer.pipeline.files.plain import PlainRows
 from manifold_observer.pipeline.graph.slabs import Stored, source_of
 
@@ -229,6 +230,19 @@ def test_plain__a_coded_chunk_of_another_length_is_left_to_its_library(tmp_path)
     chunk.write_bytes(numcodecs.Zstd().encode(bytes(40)))
     with pytest.raises(ValueError, match=r"zstd\.zarr: 'recording' in .* could not be read"):
         mo.log_rms(recording, frame=10).compute()
+
+
+@pytest.mark.parametrize("codec", [numcodecs.Zstd(), numcodecs.Blosc(), numcodecs.GZip(), numcodecs.Zlib()])
+@pytest.mark.parametrize("damaged", [b"", b"abc", None, bytes(100)], ids=["empty", "short", "longer", "zeros"])
+def test_coded__what_cannot_be_decoded_or_is_too_long_is_neither_given_nor_kept(tmp_path, codec, damaged):
+    chunk = tmp_path / "chunk"
+    chunk.write_bytes(codec.encode(bytes(10**6)) if damaged is None else damaged)
+    room = memoryview(bytearray(8))
+    assert not coded.DECODED.read(str(chunk), 0, room, 40, codec)
+    assert len(coded.DECODED.chunk) == 0
+    chunk.write_bytes(codec.encode(bytes(range(40))))
+    assert coded.DECODED.read(str(chunk), 3, room, 40, codec)
+    assert bytes(room) == bytes(range(3, 11))
 
 
 def test_plain__long_coded_chunks_are_left_to_their_library(tmp_path, monkeypatch):

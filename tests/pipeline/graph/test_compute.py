@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import dask
@@ -11,6 +12,7 @@ import dask.array as da
 import dask.threaded
 import numpy as np
 import pytest
+from dask.highlevelgraph import MaterializedLayer
 from distributed import Client, LocalCluster, default_client
 
 from manifold_observer.pipeline.graph import compute as graph
@@ -49,6 +51,41 @@ def test_persist__keeps_values_and_counts_them(scheduler):
     assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
     assert {total for _, _, total in seen} == {4}
     assert seen[-1] == ("mine", 4, 4)
+
+
+def both(x):
+    return x, -x
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads", "processes", ThreadPoolExecutor(2)])
+def test_compute__every_scheduler_here_takes_the_same_items(scheduler):
+    one = graph.task(double, 3)
+    items = [one, graph.task(double, one), one, dask.delayed(double)(1), da.arange(4, chunks=2).to_delayed()[1]]
+    with dask.config.set(scheduler=scheduler):
+        *numbers, block = graph.compute(items)
+        kept = graph.persist(items[:2], "mine")
+    assert numbers == [6, 12, 6, 2]
+    assert block.tolist() == [2, 3]
+    assert graph.compute([]) == []
+    with dask.config.set(scheduler="synchronous"):
+        assert graph.compute(kept) == [6, 12]
+
+
+def test_persist__what_has_several_outputs_can_be_unpacked():
+    with dask.config.set(scheduler="synchronous"):
+        (kept,) = graph.persist([graph.task(both, 3, outputs=2)], "mine")
+        assert graph.compute(list(kept)) == [3, -3]
+
+
+def test_compute__a_layer_that_items_share_is_looked_through_once(monkeypatch):
+    items = [graph.task(double, 1)]
+    for _ in range(30):
+        items.append(graph.task(double, items[-1]))
+    seen, counted = [], MaterializedLayer.items
+    monkeypatch.setattr(MaterializedLayer, "items", lambda layer: seen.append(layer) or counted(layer))
+    with dask.config.set(scheduler="synchronous"):
+        assert graph.compute(items)[-1] == 2**31
+    assert len(seen) == 31
 
 
 def is_aligned(array):
