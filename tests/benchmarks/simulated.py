@@ -30,6 +30,8 @@ from distributed.comm import connect, listen
 from distributed.protocol import to_serialize
 from distributed.versions import get_versions
 
+from manifold_observer.pipeline.graph.slabs import Stored
+
 BANDWIDTH = 1e9
 """Bytes a second that one worker sends or receives, 10 Gbit/s less what protocols take."""
 LATENCY = 1e-3
@@ -55,6 +57,17 @@ class Sized(NamedTuple):
 def zeros(*shape: int, dtype: Any = np.float32) -> np.ndarray:
     """An array of any size that takes the memory of one number, also when it travels."""
     return np.broadcast_to(np.zeros((), dtype), shape)
+
+
+class Nowhere(Stored):
+    """Frames that nobody will read; of a module, as stored ones are: what is of a script travels in many pieces."""
+
+    def __init__(self, n_frames: int, n_features: int) -> None:
+        self.shape, self.dtype, self.grain, self.name = (n_frames, n_features), np.dtype(np.float32), 1, "nowhere"
+
+    def __getitem__(self, key: Any) -> np.ndarray:
+        """As many rows as were asked for."""
+        return zeros(len(range(self.shape[0])[key[0]]), self.shape[1])
 
 
 def bytes_of(value: Any) -> int:

@@ -27,7 +27,7 @@ import numpy as np
 import psutil
 from dask.delayed import Delayed
 from distributed import Client
-from simulated import Costed, Sized, serve, zeros
+from simulated import Costed, Nowhere, Sized, serve, zeros
 
 from manifold_observer.pipeline.clusters.local import QUIET
 from manifold_observer.pipeline.clusters.quiet import QuietScheduler
@@ -42,7 +42,6 @@ from manifold_observer.pipeline.frames.segments import Segments
 from manifold_observer.pipeline.graph.compute import persist, task
 from manifold_observer.pipeline.graph.limits import LAZY_FRAMES, Workers
 from manifold_observer.pipeline.graph.progress import silent
-from manifold_observer.pipeline.graph.slabs import Stored
 from manifold_observer.pipeline.graph.spans import Span, blocks
 from manifold_observer.tasks.engine import kernel, landmarks
 from manifold_observer.tasks.engine.covariance import PseudoInverse
@@ -107,17 +106,6 @@ STANDINS: dict[str, Callable[..., Costed]] = {"block_task": block_task, "_fused"
 STANDINS |= {"_together": together, "_on_spans": on_spans, "_pairs_on_spans": pairs_on_spans}
 
 
-class Nowhere(Stored):
-    """Frames that nobody will read."""
-
-    def __init__(self, n_frames: int) -> None:
-        self.shape, self.dtype, self.grain, self.name = (n_frames, N_FEATURES), np.dtype(np.float32), 1, "nowhere"
-
-    def __getitem__(self, key: Any) -> np.ndarray:
-        """As many rows as were asked for."""
-        return zeros(len(range(self.shape[0])[key[0]]), N_FEATURES)
-
-
 def exact_pass(n_frames: int, n_workers: int) -> Callable[[], Any]:
     """One product with the kernel of so many frames."""
     spans = blocks(n_frames, tile_size(n_frames))
@@ -129,7 +117,7 @@ def exact_pass(n_frames: int, n_workers: int) -> Callable[[], Any]:
 
 def landmark_pass(n_frames: int, n_workers: int) -> Callable[[], Any]:
     """One pass of so many frames past the landmarks."""
-    stored = Nowhere(n_frames)
+    stored = Nowhere(n_frames, N_FEATURES)
     data = da.from_array(stored, (16384, N_FEATURES), name="frames-nowhere", meta=np.empty((0, 0), np.float32))
     rows = Table(data, Segments.of([np.zeros(n_frames, np.int64)]), None)
     distance = Distance(Metric(21, PseudoInverse()), Axes(np.zeros(N_FEATURES), None), "quadratic", "float32")
