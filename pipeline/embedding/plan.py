@@ -58,7 +58,7 @@ class Plan:
     --------
     >>> walk = np.random.default_rng(0).normal(size=(600, 4)).cumsum(axis=0)
     >>> print(str(plan(xr.DataArray(walk, dims=("frame", "feature")))).splitlines()[1])
-    way      exact, tiles local, 16 passes
+    way      exact, tiles local, 13 passes
     """
 
     n_frames: int

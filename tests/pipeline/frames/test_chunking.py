@@ -8,6 +8,7 @@ import pytest
 import xarray as xr
 
 import manifold_observer.pipeline as mo
+from manifold_observer.pipeline.files import plain_places
 from manifold_observer.pipeline.frames import chunking
 from manifold_observer.pipeline.graph import slabs
 
@@ -39,6 +40,7 @@ def small_slabs(monkeypatch):
     """As if a few kilobytes were many."""
     monkeypatch.setattr(slabs, "SLAB_BYTES", 2**13)
     monkeypatch.setattr(slabs, "_KEPT_BYTES", 2**16)
+    monkeypatch.setattr(plain_places, "MOST_BYTES", 2**12)  # half a slab, as it is
     monkeypatch.setattr(chunking, "_WASTE", 2**10)
 
 
