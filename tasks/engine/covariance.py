@@ -116,8 +116,6 @@ def window_precisions(frames: Floats, starts: Integers, window: int, how: Pseudo
     if window >= frames.shape[1]:
         return precisions(np.swapaxes(centred, 1, 2) @ centred / (window - 1), how)
     directions = _gram_directions(centred, how)
-    used = np.flatnonzero(directions.any(axis=(0, 1)))  # the cut ones come first
-    directions = directions[:, :, used[0] if len(used) else -1 :]
     spanning = np.swapaxes(centred, 1, 2) @ directions
     spanned = spanning @ np.swapaxes(spanning, 1, 2)
     if not how.regularization:
@@ -170,9 +168,8 @@ def window_mixing(frames: Floats, starts: Integers, window: int, how: PseudoInve
     mixing = np.swapaxes(_gram_directions(window_frames(frames, starts, window), how), 1, 2)
     # Small directions mix with the mean's, which the frames as they are still hold.
     mixing = mixing - mixing.mean(axis=2, keepdims=True)
-    used = np.flatnonzero(np.any(mixing != 0, axis=(0, 2)))
     floor = 1 / how.regularization if how.regularization else 0.0
-    return mixing[:, used[0] if len(used) else -1 :], np.full(len(starts), floor)
+    return mixing, np.full(len(starts), floor)
 
 
 def factors_from_mixing(frames: Floats, starts: Integers, mixing: Floats) -> Floats:
@@ -216,8 +213,7 @@ def factors(covariances: Floats, how: PseudoInverse) -> Floats:
     """Factors U (n, p, r) with ``U U^T`` the pseudo-inverse of every covariance of a block."""
     values, vectors = _eigh(covariances, how)
     inverses = _inverses(values, how)
-    used = np.flatnonzero(inverses.any(axis=0))
-    return (vectors * np.sqrt(inverses)[:, None, :])[:, :, used[0] if len(used) else -1 :]
+    return _weighted(vectors, np.sqrt(inverses))
 
 
 def degenerate(largest: Floats, smallest: float) -> Booleans:
@@ -254,7 +250,7 @@ def _inverses(values: Floats, how: PseudoInverse) -> Floats:
 
 
 def _gram_directions(centred: Floats, how: PseudoInverse) -> Floats:
-    r"""Combinations D (n, w, w) of a window's frames with ``W^T D D^T W`` its pseudo-inverse.
+    r"""Combinations D (n, w, r) of a window's frames with ``W^T D D^T W`` its pseudo-inverse.
 
     An eigenvalue s of :math:`W W^\top / (w - 1)` with vector v is one of the covariance too, with the
     direction :math:`u = W^\top v / \sqrt{(w - 1) s}`, so that :math:`D = v / (s \sqrt{w - 1})`. With a ridge
@@ -268,4 +264,11 @@ def _gram_directions(centred: Floats, how: PseudoInverse) -> Floats:
     else:
         kept = _kept(values, how)
         weights = np.where(kept, 1 / (np.where(kept, values, 1.0) * np.sqrt(window - 1)), 0.0)
-    return vectors * weights[:, None, :]
+    return _weighted(vectors, weights)
+
+
+def _weighted(vectors: Floats, weights: Floats) -> Floats:
+    """Vectors (n, p, k) times their weights (n, k), without the first ones that weigh nothing anywhere: those cut."""
+    used = np.flatnonzero(weights.any(axis=0))
+    first = used[0] if len(used) else -1
+    return vectors[:, :, first:] * weights[:, None, first:]
