@@ -65,7 +65,8 @@ def passed(
     What it gives.
     """
     tasks = _tasks(_on_spans, function, problem, spans, others, large)
-    yield from itertools.chain.from_iterable(stream(*tasks[:2], stage, problem.progress, at_once=tasks.at_once))
+    found = stream(tasks.made, tasks.number, stage, problem.progress, at_once=tasks.at_once)
+    yield from itertools.chain.from_iterable(found)
 
 
 def passed_in_pairs(
@@ -91,20 +92,24 @@ def passed_in_pairs(
     """
     tasks = _tasks(_pairs_on_spans, function, problem, spans, (joining, *others))
     if not problem.decision.lazy:
-        yield from stream(*tasks[:2], stage, problem.progress, at_once=tasks.at_once)
+        yield from stream(tasks.made, tasks.number, stage, problem.progress, at_once=tasks.at_once)
         return
-    kept = stream_kept(*tasks[:2], stage, problem.progress, at_once=tasks.at_once)
+    kept = stream_kept(tasks.made, tasks.number, stage, problem.progress, at_once=tasks.at_once)
     for group, (whole, joined) in zip(tasks.groups, kept, strict=True):
         yield [Of(whole, (0, number)) for number in range(len(group))], joined
 
 
 class _Tasks(NamedTuple):
-    """Tasks of one span or several, how many, their spans, and whether they may all be given out at once."""
+    """Tasks of one span or several, the spans of each, and whether they may all be given out at once."""
 
     made: Iterable[Delayed]
-    number: int
     groups: list[list[Own]]
     at_once: bool
+
+    @property
+    def number(self) -> int:
+        """How many tasks."""
+        return len(self.groups)
 
 
 def _tasks(
@@ -121,8 +126,8 @@ def _tasks(
     groups = [spans[first : first + several] for first in range(0, len(spans), several)]
     made = (task(taking, function, problem.distance, _pieces(problem, group), *others) for group in groups)
     if large or not _reads_itself(problem.table) or _takers(there) < _MANY_WORKERS:
-        return _Tasks(made, len(groups), groups, at_once=False)
-    return _Tasks(_placed(made, len(groups)), len(groups), groups, at_once=True)
+        return _Tasks(made, groups, at_once=False)
+    return _Tasks(_placed(made, len(groups)), groups, at_once=True)
 
 
 def spans_a_task(table: Table, n_spans: int, there: Workers) -> int:
