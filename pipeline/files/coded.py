@@ -15,30 +15,21 @@ MOST_BYTES = 2**23
 """Of a chunk that is decoded here: as much stays with each thread. Larger ones are left to their library."""
 
 
-def codec_of(metadata: Any) -> Any:
-    """What decodes the chunks of a Zarr array whose numbers are coded in one way; None where another has to.
-
-    Parameters
-    ----------
-    metadata
-        As zarr read them, of either format.
+def decoder_of(codec: Any) -> Any:
+    """What decodes chunks that a codec of a Zarr array made, of either format; None where the array's library has to.
 
     Examples
     --------
     >>> import zarr
-    >>> codec_of(zarr.create_array({}, shape=3, dtype="i2").metadata)
-    Zstd(level=0)
+    >>> decoder_of(zarr.codecs.ZstdCodec(level=3)), decoder_of(zarr.codecs.Crc32cCodec())
+    (Zstd(level=0), None)
     """
     import numcodecs  # noqa: PLC0415 - slow to import, and imported where there is an array
 
-    known = (numcodecs.Zstd, numcodecs.Blosc, numcodecs.GZip, numcodecs.Zlib, numcodecs.LZ4)
-    if metadata.zarr_format == 2:
-        only = metadata.compressor if not metadata.filters and metadata.order == "C" else None
-        return only if type(only) in known else None
-    if [type(codec).__name__ for codec in metadata.codecs[:1]] != ["BytesCodec"] or len(metadata.codecs) != 2:
-        return None
+    if type(codec) in (numcodecs.Zstd, numcodecs.Blosc, numcodecs.GZip, numcodecs.Zlib, numcodecs.LZ4):
+        return codec
     made = {"ZstdCodec": numcodecs.Zstd, "BloscCodec": numcodecs.Blosc, "GzipCodec": numcodecs.GZip}
-    found = made.get(type(metadata.codecs[1]).__name__)
+    found = made.get(type(codec).__name__)
     return None if found is None else found()  # what is coded says how
 
 

@@ -14,7 +14,7 @@ from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from ..stores.address import Place
-from .coded import MOST_BYTES, codec_of
+from .coded import MOST_BYTES, decoder_of
 from .plain import Fixed, Lying, PlainRows, last_written
 
 _DEEPEST = 8
@@ -101,30 +101,29 @@ def _in_zarr(_path: Path, wrapper: Any) -> Lying | None:
     chunks = tuple(array.chunks)
     if not isinstance(array.store, LocalStore) or array.shards or chunks[1:] != array.shape[1:]:
         return None
-    dtype, codec = _dtype_in_zarr(metadata), None
-    if dtype is None and math.prod(chunks) * array.dtype.itemsize <= MOST_BYTES:
-        codec = codec_of(metadata)
-        dtype = None if codec is None else _dtype_as_decoded(metadata)
-    if dtype is None:
+    codecs = _codecs_in_zarr(metadata)
+    if codecs is None or len(codecs) > 1:
+        return None
+    decoder = decoder_of(codecs[0]) if codecs else None
+    if codecs and (decoder is None or math.prod(chunks) * array.dtype.itemsize > MOST_BYTES):
         return None
     key = metadata.encode_chunk_key((_MARKED, *(0 for _ in chunks[1:])))
     before, after = key.split(str(_MARKED))
     folder = Path(array.store.root).absolute() / array.path
-    return Lying(f"{folder}/{before}", after, chunks[0], 0, dtype, codec)
+    return Lying(f"{folder}/{before}", after, chunks[0], 0, _dtype_in_zarr(metadata), decoder)
 
 
-def _dtype_in_zarr(metadata: Any) -> np.dtype[Any] | None:
-    """How numbers are stored; None where they are coded."""
+def _codecs_in_zarr(metadata: Any) -> list[Any] | None:
+    """What codes the bytes of a chunk, one after the other; None where its numbers do not lie there in their order."""
     if metadata.zarr_format == 2:
-        plain = metadata.compressor is None and not metadata.filters and metadata.order == "C"
-        return metadata.dtype.to_native_dtype() if plain else None
-    if len(metadata.codecs) != 1 or type(metadata.codecs[0]).__name__ != "BytesCodec":
-        return None
-    return _dtype_as_decoded(metadata)
+        plain = not metadata.filters and metadata.order == "C"
+        return [codec for codec in (metadata.compressor,) if codec is not None] if plain else None
+    first, *others = metadata.codecs
+    return others if type(first).__name__ == "BytesCodec" else None
 
 
-def _dtype_as_decoded(metadata: Any) -> np.dtype[Any]:
-    """How numbers lie in a chunk before it is coded as a whole."""
+def _dtype_in_zarr(metadata: Any) -> np.dtype[Any]:
+    """How numbers lie in a chunk before its bytes are coded."""
     if metadata.zarr_format == 2:
         return np.dtype(metadata.dtype.to_native_dtype())
     endian = metadata.codecs[0].endian
