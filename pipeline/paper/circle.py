@@ -25,7 +25,7 @@ from manifold_observer.tasks.comparison.bias import worst_error
 
 from ..embedding.embed import embed
 from ..observers.rates import generator_rates
-from ..plot.colours import COLOURS, MARKERS
+from ..plot.style import COLOURS, MARKERS
 from .demo import circle_frames
 from .experiment import Claim, Experiment, Work, join_realisations
 from .pictures import grid, label, legend_below, new_figure

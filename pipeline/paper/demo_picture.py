@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..plot.style import STYLE, matplotlib
+from ..plot.style import COLOURS, STYLE, matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SAMPLES = 1200
 """Samples of the recording that are shown."""
 _FRAMES = 800
-_GREY, _INK, _BLUE = "#bbbbbb", "#222222", "#0072B2"
+_GREY, _INK, _BLUE = "#bbbbbb", "#222222", COLOURS[0]
 
 
 @dataclass(frozen=True)

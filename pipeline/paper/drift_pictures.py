@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from ..plot.colours import COLOURS
+from ..plot.style import COLOURS
 from .pictures import grid, label, name_lines, new_figure
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from ..plot.colours import COLOURS, MARKERS
+from ..plot.style import COLOURS, MARKERS
 from .pictures import grid, label, legend_of, new_figure
 
 if TYPE_CHECKING:

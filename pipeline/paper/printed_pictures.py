@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from ..plot.colours import COLOURS, MARKERS
+from ..plot.style import COLOURS, MARKERS
 from .pictures import grid, label, legend_below, new_figure
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from manifold_observer.datasets.simulators.sphere import on_sphere
 
-from ..plot.colours import COLOURS
+from ..plot.style import COLOURS
 from .pictures import grid, label, legend_below, legend_of, new_figure
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from manifold_observer.tasks.comparison import verdicts
 
 from ..embedding.embed import embed
 from ..observers.rates import generator_rates
-from ..plot.colours import COLOURS, MARKERS
+from ..plot.style import COLOURS, MARKERS
 from .circle import expected_frozen
 from .demo import circle_frames
 from .experiment import Claim, Experiment, Work

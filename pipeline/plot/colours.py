@@ -9,10 +9,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from .series import rows_of, times_of
+from .style import COLOURS
 
-# Okabe and Ito 2008, with grey in place of yellow, which is too light for lines, and one more.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F", "#882255")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "p")
 OTHER = "#B8B8B8"
 """Colour of what has no label, and of labels that are too many."""
 # Whole numbers with so few values are labels, such as 0 and 1 of an anomaly.

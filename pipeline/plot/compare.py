@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
-from .colours import COLOURS
 from .series import in_columns, series
 from .states import values_of
-from .style import axes_of, plain, time_axis
+from .style import COLOURS, axes_of, plain, time_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from .colours import MARKERS, Colouring, colouring, shown_classes
+from .colours import Colouring, colouring, shown_classes
 from .series import in_columns, rows_of, sampled_rows
 from .states import mode_label, values_of
-from .style import axes_of, dated, matplotlib, plain, styled
+from .style import MARKERS, axes_of, dated, matplotlib, plain, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from .colours import COLOURS, OTHER
+from .colours import OTHER
 from .series import series
-from .style import axes_of, named, time_axis
+from .style import COLOURS, axes_of, named, time_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

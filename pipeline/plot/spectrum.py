@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from .colours import COLOURS, OTHER
-from .style import axes_of, named
+from .colours import OTHER
+from .style import COLOURS, axes_of, named
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from .colours import COLOURS, OTHER, colouring, shown_classes
+from .colours import OTHER, colouring, shown_classes
 from .series import in_columns, series, times_of
-from .style import axes_of, named, plain, time_axis
+from .style import COLOURS, axes_of, named, plain, time_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

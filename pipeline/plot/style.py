@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _WIDTH = 34
+# Okabe and Ito 2008, with grey in place of yellow, which is too light for lines, and one more.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F", "#882255")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "p")
 STYLE = {
     "font.size": 9,
     "axes.spines.top": False,

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from ..comparison.baselines import baselines
 from ..comparison.scores import class_scores
 from ..frames.dates import in_seconds, is_dated
-from ..plot.colours import COLOURS, colouring
+from ..plot.colours import colouring
 from ..plot.series import in_columns, series
+from ..plot.style import COLOURS
 from .panels import Page, Section
 from .shown import Shown
 

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from manifold_observer.tasks.plot import lines
 
-from ..plot.colours import COLOURS, Colouring, colouring, labels_along, shown_classes
+from ..plot.colours import Colouring, colouring, labels_along, shown_classes
 from ..plot.series import rows_of, sampled_rows, series, times_of
+from ..plot.style import COLOURS
 from .panels import Page, Section
 from .shown import Shown
 

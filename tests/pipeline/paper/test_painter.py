@@ -8,7 +8,7 @@ import pytest
 
 from manifold_observer.pipeline.paper import painter
 from manifold_observer.pipeline.paper.demo_picture import _BLUE, Shown, draw
-from manifold_observer.pipeline.plot.colours import COLOURS
+from manifold_observer.pipeline.plot.style import COLOURS
 
 WAIT = 60
 

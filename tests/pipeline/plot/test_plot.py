@@ -11,9 +11,9 @@ import xarray as xr
 from matplotlib import pyplot
 
 import manifold_observer.pipeline as mo
-from manifold_observer.pipeline.plot.colours import COLOURS, colouring
+from manifold_observer.pipeline.plot.colours import colouring
 from manifold_observer.pipeline.plot.series import series
-from manifold_observer.pipeline.plot.style import STYLE, styled
+from manifold_observer.pipeline.plot.style import COLOURS, STYLE, styled
 from manifold_observer.tasks.plot import clouds
 
 matplotlib.use("agg")
